@@ -1,0 +1,76 @@
+// A sandbox's control groups, on cgroup v2, v1 and hybrid hosts, behind one interface.
+// cgroups(7); Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "spec/limits.h"
+#include "spec/outcome.h"
+
+namespace belljar {
+
+// Which limit this host's cgroups can hold for this user, and why not where they can't.
+struct CgroupSupport {
+  enum class Version { none, v1, v2 };
+  Version version = Version::none;  // v1 on hybrid hosts whose controllers are on v1
+  bool memory = false;
+  bool swap = false;  // memory.swap.max or memory.memsw; true too where the host has no swap
+  bool cpu = false;
+  bool tasks = false;
+  std::string why_not;  // one line; empty when all of memory, cpu and tasks are held
+};
+
+struct CgroupUsage {
+  std::uint64_t cpu_user_ms = 0;
+  std::uint64_t cpu_system_ms = 0;
+  std::uint64_t memory_peak_bytes = 0;
+  std::uint64_t tasks_peak = 0;
+  std::uint64_t oom_kills = 0;
+  std::uint64_t task_refusals = 0;  // forks refused at the task limit
+};
+
+// The groups of one sandbox. Its destructor kills what is left in them and removes them.
+class [[nodiscard]] CgroupDir {
+ public:
+  virtual ~CgroupDir() = default;
+
+  // Descriptors into each of which the sandbox's first process writes "0" to move itself in ("tasks" on v1: the only
+  // way that skips the global rwsem's grace period). Valid as long as this object. Empty where clone_into_fd() serves.
+  virtual std::vector<int> attach_fds() const = 0;
+
+  // A cgroup v2 folder for clone3(2) with CLONE_INTO_CGROUP, or -1.
+  virtual int clone_into_fd() const = 0;
+
+  virtual Result<CgroupUsage> usage() const = 0;
+
+  // Kills every process in the groups until none is left or two seconds have passed (cgroup.kill, or a pass over the
+  // tasks with the freezer where there is one).
+  virtual void kill_all() = 0;
+
+  // Removes the groups; called by the destructor too. False when something is still inside.
+  virtual bool remove() = 0;
+
+  // What another process needs to clean up after this one was killed: absolute paths of the folders, deepest first.
+  virtual std::vector<std::string> folders() const = 0;
+};
+
+// Probes the host once per process; cheap (a few opens), no side effects that last.
+const CgroupSupport& cgroup_support();
+
+// Makes the groups named `name` below Belljar's own folder ("belljar" below the caller's cgroup in each hierarchy) and
+// sets the limits that cgroup_support() says hold. Null (not an error) where support is none.
+Result<std::unique_ptr<CgroupDir>> create_cgroups(const std::string& name, const Limits& limits);
+
+// Removes groups left by Belljar processes that no longer live: those whose `name` is in the set of sandboxes that
+// `is_alive` denies. Kills what runs in them first. Returns the number removed.
+std::uint64_t sweep_cgroups(bool (*is_alive)(const std::string& name));
+
+// Kills what is left in these folders (as folders() gave them) and removes them. For the watcher.
+void remove_cgroup_folders(const std::vector<std::string>& folders);
+
+}  // namespace belljar

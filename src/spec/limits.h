@@ -1,0 +1,59 @@
+// The limits of one sandbox: rows of limits.def as fields.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace belljar {
+
+inline constexpr std::uint64_t kKiB = 1024;
+inline constexpr std::uint64_t kMiB = 1024 * kKiB;
+inline constexpr std::uint64_t kGiB = 1024 * kMiB;
+inline constexpr std::uint64_t kTiB = 1024 * kGiB;
+
+enum class LimitUnit { bytes, millicpus, count, milliseconds };
+
+// Who chose a value. A limit that the caller named must be enforced in full; a default may be enforced more weakly.
+enum class LimitSource { preset, named };
+
+struct Limit {
+  std::uint64_t value;  // in the row's unit
+  LimitSource source = LimitSource::preset;
+};
+
+struct Limits {
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence) Limit name{preset};
+#include "spec/limits.def"
+#undef LIMIT
+};
+
+// A row of limits.def.
+struct LimitRow {
+  std::string_view name;
+  std::string_view flag;
+  LimitUnit unit;
+  std::uint64_t preset;
+  std::uint64_t least;
+  std::uint64_t most;
+  std::string_view what;
+  std::string_view sentence;
+  Limit Limits::*field;
+};
+
+std::span<const LimitRow> limit_rows();
+
+// Parses `text` as people write the row's unit, and checks the range. The error names `where` (a flag or a policy key),
+// what was written and what would be right.
+Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, std::string_view where);
+
+// The value as people write it: "256M", "30 s", "0.5", "1024".
+std::string format_limit(LimitUnit unit, std::uint64_t value);
+
+// The row's sentence with the value filled in.
+std::string limit_sentence(const LimitRow& row, std::uint64_t value);
+
+}  // namespace belljar

@@ -1,0 +1,97 @@
+// Outcome: the result record of one execution, the same for every tier (docs/result-record.md).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/limits.h"
+
+namespace belljar {
+
+// STATUS(name, "meaning"): how a run ended. `name` stands in the record.
+#define BELLJAR_STATUSES(STATUS)                                                        \
+  STATUS(ok, "the program exited with 0")                                               \
+  STATUS(error, "the program exited with another status")                               \
+  STATUS(timeout, "killed at the wall clock limit")                                     \
+  STATUS(memory, "killed at the memory limit")                                          \
+  STATUS(pids, "failed after new processes were refused at the task limit")             \
+  STATUS(disk, "failed with the writable space full")                                   \
+  STATUS(output, "killed at the output limit")                                          \
+  STATUS(signal, "killed by a signal of its own or its neighbours' making")             \
+  STATUS(cancelled, "stopped by the caller")                                            \
+  STATUS(denied, "refused by Belljar before the program ran")                           \
+  STATUS(internal, "Belljar failed")
+
+enum class RunStatus {
+#define STATUS(name, meaning) name,
+  BELLJAR_STATUSES(STATUS)
+#undef STATUS
+};
+
+// One captured stream. `bytes` holds the first bytes up to the limit, cut before a UTF-8 character that would not fit.
+struct CapturedStream {
+  std::string bytes;
+  std::uint64_t bytes_total = 0;
+  bool truncated = false;
+};
+
+struct Usage {
+  std::uint64_t cpu_user_ms = 0;
+  std::uint64_t cpu_system_ms = 0;
+  std::uint64_t memory_peak_bytes = 0;  // 0: could not be measured (then isolation says so)
+  std::uint64_t processes_peak = 0;     // 0: could not be measured
+  std::uint64_t disk_written_bytes = 0; // bytes held in the writable space at the end
+};
+
+// Something the program asked for and did not get.
+struct Denial {
+  std::string kind;    // "syscall", "tasks", "memory", "disk", ...
+  std::string target;  // what was asked for
+  std::string rule;    // what refused it
+  std::string hint;    // the flag that would allow it, or why none does
+  std::uint64_t count = 1;
+};
+
+// A wall or limit that holds, but less than in full.
+struct WeakerWall {
+  std::string name;
+  std::string why;
+};
+
+struct Isolation {
+  std::string tier;
+  std::vector<std::string> enforced;
+  std::vector<WeakerWall> weaker;
+  std::vector<WeakerWall> missing;
+};
+
+struct Outcome {
+  RunStatus status = RunStatus::internal;
+  std::optional<int> exit_code;  // set when the program exited
+  std::optional<int> signal;     // set when the program was killed by a signal
+  std::string reason;            // one line for people; empty for ok and error
+  std::optional<Error> error;    // set for denied and internal
+  CapturedStream standard_output;
+  CapturedStream standard_error;
+  std::uint64_t duration_ms = 0;
+  Usage usage;
+  Limits limits;
+  std::vector<Denial> denials;
+  Isolation isolation;
+};
+
+std::string_view status_name(RunStatus status);
+
+// The exit status of `belljar run`: the program's own, 124, 125, 126, 127 or 128+n.
+int exit_status(const Outcome& outcome);
+
+enum class StreamContent { included, omitted };
+
+// The record as one line of JSON, without a newline. Streams are text (invalid UTF-8 shown as U+FFFD) and, where that
+// lost something, base64 beside it (stdout_base64, stderr_base64).
+std::string outcome_to_json(const Outcome& outcome, StreamContent streams);
+
+}  // namespace belljar

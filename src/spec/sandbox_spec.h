@@ -1,0 +1,58 @@
+// SandboxSpec: everything that one execution is asked to be. Made by the command line, a policy file or a library caller;
+// checked by validate(); carried out by a tier. It names things and opens nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "spec/limits.h"
+
+namespace belljar {
+
+enum class MountAccess { read_only, read_write };
+
+struct MountSpec {
+  std::string source;  // on the host; relative paths are relative to the caller's working folder
+  std::string target;  // absolute, inside
+  MountAccess access = MountAccess::read_only;
+};
+
+struct EnvironmentVariable {
+  std::string name;
+  std::string value;
+};
+
+enum class OutputPolicy {
+  truncate,  // past the output limit, output is read and dropped; the program goes on
+  kill,      // past the output limit the sandbox is killed: status "output"
+};
+
+enum class StdinSource { inherit, none };
+
+struct SandboxSpec {
+  std::string tier = "container";
+
+  // Exactly one of these is set. A script is opened as the caller and copied in; its interpreter comes from its
+  // extension or its #! line. `arguments` follow the script, or follow command[0].
+  std::string script;
+  std::vector<std::string> command;
+  std::vector<std::string> script_arguments;
+
+  Limits limits;
+  std::vector<EnvironmentVariable> environment;  // beyond PATH, HOME, LANG and TZ; later entries win
+  std::vector<MountSpec> mounts;
+  std::vector<std::string> hidden_paths;  // absolute, inside the image: shown empty
+  std::string venv;                       // a virtual environment or interpreter prefix on the host; empty: none
+  std::string workdir;                    // absolute, inside; empty: HOME
+  StdinSource stdin_source = StdinSource::inherit;
+  OutputPolicy output_policy = OutputPolicy::truncate;
+
+  // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.
+  std::vector<std::string> required;
+};
+
+// Checks everything that can be checked without looking at the host.
+Result<void> validate(const SandboxSpec& spec);
+
+}  // namespace belljar
