@@ -7,7 +7,9 @@
 namespace belljar {
 namespace {
 
-bool is_open(int fd) { return ::fcntl(fd, F_GETFD) >= 0; }
+bool is_open(int fd) {
+  return ::fcntl(fd, F_GETFD) >= 0;
+}
 
 TEST(Fd, ClosesOnDestruction) {
   int number;

@@ -39,18 +39,18 @@ const char* errno_text(int errno_value);
 
 // Evaluates to the value of a Result, or returns its error from the calling function.
 // (A GNU statement expression: both g++ and clang++ take it.)
-#define TRY(expression)                                          \
-  ({                                                             \
-    auto&& try_result_ = (expression);                           \
-    if (!try_result_) [[unlikely]]                               \
-      return std::unexpected(std::move(try_result_.error()));    \
-    std::move(*try_result_);                                     \
+#define TRY(expression)                                       \
+  ({                                                          \
+    auto&& try_result_ = (expression);                        \
+    if (!try_result_) [[unlikely]]                            \
+      return std::unexpected(std::move(try_result_.error())); \
+    std::move(*try_result_);                                  \
   })
 
 // The same for a Result<void>.
-#define TRY_VOID(expression)                                     \
-  do {                                                           \
-    auto&& try_result_ = (expression);                           \
-    if (!try_result_) [[unlikely]]                               \
-      return std::unexpected(std::move(try_result_.error()));    \
+#define TRY_VOID(expression)                                  \
+  do {                                                        \
+    auto&& try_result_ = (expression);                        \
+    if (!try_result_) [[unlikely]]                            \
+      return std::unexpected(std::move(try_result_.error())); \
   } while (false)
