@@ -125,6 +125,52 @@ class Steps(unittest.TestCase):
         self.assertIn("killed after 1 s", slow.stdout)
 
 
+class Docs(unittest.TestCase):
+    page = """text
+```console
+$ not tested
+```
+```console tested
+$ echo one
+one
+$ printf 'a\\nb\\n'; exit 3   # exits 3
+a
+...
+$ cat <<END
+> two
+> END
+two
+```
+"""
+
+    def fault(self, command):
+        docs = load("check_docs")
+        return docs.run_command(docs.read_commands(f"```console tested\n{command}\n```\n")[0], TOOLS, {})
+
+    def test_commands_are_read(self):
+        commands = load("check_docs").read_commands(self.page)
+        self.assertEqual([c.status for c in commands], [0, 3, 0])
+        self.assertEqual(commands[1].output, ["a", "..."])
+        self.assertEqual(commands[2].text, "cat <<END\ntwo\nEND")
+
+    def test_true_commands_pass(self):
+        docs = load("check_docs")
+        self.assertEqual([docs.run_command(c, TOOLS, {}) for c in docs.read_commands(self.page)], [None] * 3)
+
+    def test_wrong_status_is_seen(self):
+        self.assertIn("exited with 1, not 0", self.fault("$ exit 1"))
+        self.assertIn("exited with 0, not 4", self.fault("$ exit 0  # exits 4"))
+
+    def test_missing_output_is_seen(self):
+        self.assertIn("lacks the line 'two'", self.fault("$ echo one\ntwo"))
+        self.assertIn("lacks the line 'a'", self.fault("$ echo b; echo a; echo b\nb\nb\na"))
+        self.assertIsNone(self.fault("$ echo took 31 ms\ntook ... ms"))
+
+    def test_broken_link_is_seen(self):
+        text = "[a](house_test.py) [b](gone.md#part) [c](https://example.org) [d](#here)"
+        self.assertEqual(load("check_docs").bad_links(TOOLS / "x.md", text), (2, ["gone.md"]))
+
+
 class Dev(unittest.TestCase):
     def test_unknown_command_is_refused(self):
         run = subprocess.run([TOOLS.parent / "dev", "frobnicate"], capture_output=True, text=True)
