@@ -1,0 +1,53 @@
+# What `cmake --install` puts in place: the command, the library with its header, and the pages.
+#
+# The library is one archive, libbelljar.a, merged from the folders' archives, so that a user links one file and needs no
+# package but Belljar's own. find_package(Belljar) gives the target belljar::belljar; pkg-config knows it as belljar.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+# The static libraries of this project that `target` is linked from, itself included.
+function(belljar_archives_of target found)
+  set(archives ${${found}})
+  if(NOT target IN_LIST archives)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      list(APPEND archives ${target})
+    endif()
+    get_target_property(linked ${target} INTERFACE_LINK_LIBRARIES)
+    foreach(item ${linked})
+      string(REGEX REPLACE "^\\$<LINK_ONLY:(.*)>$" "\\1" item "${item}")
+      if(item MATCHES "^belljar_" AND TARGET ${item})
+        belljar_archives_of(${item} archives)
+      endif()
+    endforeach()
+  endif()
+  set(${found} ${archives} PARENT_SCOPE)
+endfunction()
+
+install(TARGETS belljar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+belljar_archives_of(belljar_lib archives)
+set(script "CREATE ${CMAKE_BINARY_DIR}/libbelljar.a\n")
+foreach(archive ${archives})
+  string(APPEND script "ADDLIB $<TARGET_FILE:${archive}>\n")
+endforeach()
+file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/merge.mri CONTENT "${script}SAVE\nEND\n")
+add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/libbelljar.a
+  COMMAND ${CMAKE_AR} -M < ${CMAKE_BINARY_DIR}/merge.mri
+  DEPENDS ${archives} ${CMAKE_BINARY_DIR}/merge.mri
+  COMMENT "Merging libbelljar.a" VERBATIM)
+add_custom_target(belljar_archive ALL DEPENDS ${CMAKE_BINARY_DIR}/libbelljar.a)
+
+install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/belljar DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/BelljarConfig.cmake.in ${CMAKE_BINARY_DIR}/BelljarConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Belljar
+  PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/BelljarConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/BelljarConfig.cmake ${CMAKE_BINARY_DIR}/BelljarConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Belljar)
+configure_file(${CMAKE_SOURCE_DIR}/cmake/belljar.pc.in ${CMAKE_BINARY_DIR}/belljar.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/belljar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
