@@ -22,14 +22,19 @@ struct CgroupSupport {
   bool swap = false;  // memory.swap.max or memory.memsw; true too where the host has no swap
   bool cpu = false;
   bool tasks = false;
+  // True where more would be held if this user's systemd gave Belljar a group of its own, as in
+  // `systemd-run --user --scope -p Delegate=yes belljar ...` (systemd-run(1)).
+  bool scope_helps = false;
   std::string why_not;  // one line; empty when all of memory, cpu and tasks are held
 };
 
 struct CgroupUsage {
   std::uint64_t cpu_user_ms = 0;
   std::uint64_t cpu_system_ms = 0;
+  // The kernel's own highest figure, which the limit is compared with: it includes kernel memory, tmpfs, and the page
+  // cache of files that nobody had read before, so it is an upper bound of what the program needs.
   std::uint64_t memory_peak_bytes = 0;
-  std::uint64_t tasks_peak = 0;
+  std::uint64_t tasks_peak = 0;  // before Linux 6.11: the highest that any call of usage() saw
   std::uint64_t oom_kills = 0;
   std::uint64_t task_refusals = 0;  // forks refused at the task limit
 };
@@ -46,10 +51,11 @@ class [[nodiscard]] CgroupDir {
   // A cgroup v2 folder for clone3(2) with CLONE_INTO_CGROUP, or -1.
   virtual int clone_into_fd() const = 0;
 
+  // Reads the counters (some 30 us). Valid after the processes have gone too, until remove().
   virtual Result<CgroupUsage> usage() const = 0;
 
-  // Kills every process in the groups until none is left or two seconds have passed (cgroup.kill, or a pass over the
-  // tasks with the freezer where there is one).
+  // Kills every process in the groups until none is left or two seconds have passed: by cgroup.kill, or by setting the
+  // task limit to 0, so that no fork succeeds any more, and passing over the members.
   virtual void kill_all() = 0;
 
   // Removes the groups; called by the destructor too. False when something is still inside.
@@ -63,11 +69,14 @@ class [[nodiscard]] CgroupDir {
 const CgroupSupport& cgroup_support();
 
 // Makes the groups named `name` below Belljar's own folder ("belljar" below the caller's cgroup in each hierarchy) and
-// sets the limits that cgroup_support() says hold. Null (not an error) where support is none.
+// sets the limits that cgroup_support() says hold. Null (not an error) where support is none. `limits.tasks` counts
+// every task in the groups, so a tier adds its own init to the caller's number first. On cgroup v2 the first call may
+// move this process into a child of its group, where a delegated group must be emptied to have controllers.
 Result<std::unique_ptr<CgroupDir>> create_cgroups(const std::string& name, const Limits& limits);
 
 // Removes groups left by Belljar processes that no longer live: those whose `name` is in the set of sandboxes that
-// `is_alive` denies. Kills what runs in them first. Returns the number removed.
+// `is_alive` denies. Kills what runs in them first. Returns the number of sandboxes. A sandbox must count as alive from
+// before its create_cgroups() on.
 std::uint64_t sweep_cgroups(bool (*is_alive)(const std::string& name));
 
 // Kills what is left in these folders (as folders() gave them) and removes them. For the watcher.

@@ -1,0 +1,28 @@
+#include "cgroup/cgroup.h"
+
+#include "cgroup/groups.h"
+#include "cgroup/site.h"
+
+namespace belljar {
+namespace {
+
+const CgroupSite& own_site() {
+  static const CgroupSite site = find_site("/proc");
+  return site;
+}
+
+}  // namespace
+
+const CgroupSupport& cgroup_support() {
+  return own_site().support;
+}
+
+Result<std::unique_ptr<CgroupDir>> create_cgroups(const std::string& name, const Limits& limits) {
+  return create_groups_at(own_site(), name, limits);
+}
+
+std::uint64_t sweep_cgroups(bool (*is_alive)(const std::string& name)) {
+  return sweep_site(own_site(), is_alive);
+}
+
+}  // namespace belljar

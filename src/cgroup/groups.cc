@@ -1,0 +1,376 @@
+#include "cgroup/groups.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <set>
+
+#include "cgroup/group_folder.h"
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kKillTimeMax{2000};
+constexpr milliseconds kRemoveTimeMax{500};
+constexpr int kCreateTries = 100;
+constexpr std::uint64_t kPeriodUs = 100'000;  // the kernel's default length of a CPU quota's period, on v1 and v2
+constexpr std::uint64_t kQuotaUsMin = 1'000;  // and its smallest quota
+
+// The share of each period: a thousandth of a core is 100 us of 100 ms.
+std::uint64_t quota_us(const Limits& limits) {
+  return std::max(limits.cpus.value * kPeriodUs / 1000, kQuotaUsMin);
+}
+
+Error limit_error(const GroupFolder& folder, const char* limit, const char* file, int errno_value) {
+  return {ErrorCode::cannot_enforce,
+          fmt::format("the {} limit can't be set: {}/{}: {}", limit, folder.path, file, errno_text(errno_value))};
+}
+
+ErrorCode code_for(int errno_value) {
+  switch (errno_value) {
+    case EAGAIN:  // cgroup.max.descendants
+    case ENOSPC:
+    case ENOMEM:
+      return ErrorCode::no_resources;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return ErrorCode::cannot_enforce;
+    default:
+      return ErrorCode::start_failed;
+  }
+}
+
+std::unexpected<Error> folder_error(const std::string& path, int errno_value) {
+  return fail(code_for(errno_value),
+              fmt::format("the control group {} can't be made: {}", path, errno_text(errno_value)));
+}
+
+// Writes one control file of a limit; the error names the limit as the caller knows it.
+Result<void> set_limit(const GroupFolder& folder, const char* limit, const char* file, const std::string& value) {
+  const auto written = write_control_file(folder.fd.get(), file, value);
+  if (!written) return std::unexpected(limit_error(folder, limit, file, written.error().value));
+  return {};
+}
+
+std::unexpected<Error> removed_error() {
+  return fail(ErrorCode::internal, "the control groups have been removed, and their counters with them");
+}
+
+// Both versions: the folders, their end, and what is counted alike.
+class Groups : public CgroupDir {
+ public:
+  ~Groups() override { finish(); }
+
+  void add(GroupFolder folder) { folders_.push_back(std::move(folder)); }
+
+  void kill_all() final {
+    remember_refusals();
+    (void)kill_in_folders(folders(), kKillTimeMax);
+  }
+
+  bool remove() final {
+    for (GroupFolder& folder : folders_) folder.tasks.reset();
+    std::erase_if(folders_, [](const GroupFolder& folder) {
+      return remove_folder(folder.path, milliseconds(0)) == Removal::done;
+    });
+    return folders_.empty();
+  }
+
+  std::vector<std::string> folders() const final {
+    std::vector<std::string> paths;
+    for (const GroupFolder& folder : folders_) paths.push_back(folder.path);
+    return paths;
+  }
+
+ protected:
+  const std::vector<GroupFolder>& group_folders() const { return folders_; }
+  std::vector<GroupFolder>& group_folders() { return folders_; }
+
+  // The folder with this controller, or null.
+  const GroupFolder* folder_with(Controller controller) const {
+    for (const GroupFolder& folder : folders_) {
+      if (folder.controllers.has(controller)) return &folder;
+    }
+    return nullptr;
+  }
+
+  // Both versions name these files alike. Without pids.peak (before Linux 6.11) the peak is the highest number that any
+  // call saw.
+  void add_task_usage(CgroupUsage& usage) const {
+    const GroupFolder* folder = folder_with(Controller::pids);
+    if (folder == nullptr) return;
+    const int fd = folder->fd.get();
+    usage.tasks_peak = read_control_number(fd, "pids.peak");
+    if (usage.tasks_peak == 0) {
+      tasks_seen_max_ = std::max(tasks_seen_max_, read_control_number(fd, "pids.current"));
+      usage.tasks_peak = tasks_seen_max_;
+    }
+    usage.task_refusals = refusals_known_ ? refusals_at_kill_ : counter_in(read_control_text(fd, "pids.events"), "max");
+  }
+
+ private:
+  // Killing sets the task limit to 0; what that refuses is not the program's doing.
+  void remember_refusals() {
+    const GroupFolder* folder = folder_with(Controller::pids);
+    if (refusals_known_ || folder == nullptr) return;
+    refusals_at_kill_ = counter_in(read_control_text(folder->fd.get(), "pids.events"), "max");
+    refusals_known_ = true;
+  }
+
+  void finish() {
+    if (remove()) return;
+    const std::vector<std::string> left = folders();
+    (void)kill_in_folders(left, kKillTimeMax);
+    for (const std::string& folder : left) (void)remove_folder(folder, kRemoveTimeMax);
+  }
+
+  std::vector<GroupFolder> folders_;
+  mutable std::uint64_t tasks_seen_max_ = 0;
+  std::uint64_t refusals_at_kill_ = 0;
+  bool refusals_known_ = false;
+};
+
+class V1Groups final : public Groups {
+ public:
+  // Permission to move is the opener's, so the files are opened here and written by the sandbox's first process.
+  Result<void> open_tasks() {
+    for (GroupFolder& folder : group_folders()) {
+      auto tasks = open_at(folder.fd.get(), "tasks", O_WRONLY);
+      if (!tasks) return folder_error(folder.path + "/tasks", tasks.error().value);
+      folder.tasks = std::move(*tasks);
+    }
+    return {};
+  }
+
+  Result<void> set_limits(const Limits& limits, SwapControl swap_control) {
+    if (const GroupFolder* folder = folder_with(Controller::memory)) {
+      const std::string bytes = fmt::to_string(limits.memory.value);
+      TRY_VOID(set_limit(*folder, "memory", "memory.limit_in_bytes", bytes));
+      // Memory and swap together; it may not be below the memory limit, so it comes second.
+      if (swap_control == SwapControl::limited) {
+        TRY_VOID(set_limit(*folder, "memory", "memory.memsw.limit_in_bytes", bytes));
+      }
+    }
+    if (const GroupFolder* folder = folder_with(Controller::pids)) {
+      TRY_VOID(set_limit(*folder, "tasks", "pids.max", fmt::to_string(limits.tasks.value)));
+    }
+    if (const GroupFolder* folder = folder_with(Controller::cpu)) TRY_VOID(set_cpu_limit(*folder, limits));
+    return {};
+  }
+
+  std::vector<int> attach_fds() const override {
+    std::vector<int> fds;
+    for (const GroupFolder& folder : group_folders()) fds.push_back(folder.tasks.get());
+    return fds;
+  }
+
+  int clone_into_fd() const override { return -1; }
+
+  Result<CgroupUsage> usage() const override {
+    if (group_folders().empty()) return removed_error();
+    CgroupUsage usage;
+    if (const GroupFolder* folder = folder_with(Controller::memory)) {
+      const int fd = folder->fd.get();
+      usage.memory_peak_bytes = read_control_number(fd, "memory.memsw.max_usage_in_bytes");
+      if (usage.memory_peak_bytes == 0) usage.memory_peak_bytes = read_control_number(fd, "memory.max_usage_in_bytes");
+      usage.oom_kills = counter_in(read_control_text(fd, "memory.oom_control"), "oom_kill");
+    }
+    if (const GroupFolder* folder = folder_with(Controller::cpuacct)) add_cpu_usage(*folder, usage);
+    add_task_usage(usage);
+    return usage;
+  }
+
+ private:
+  static Result<void> set_cpu_limit(const GroupFolder& folder, const Limits& limits) {
+    const auto written = write_control_file(folder.fd.get(), "cpu.cfs_quota_us", fmt::to_string(quota_us(limits)));
+    // EINVAL: a group above has a lower quota, and holds the sandbox to that.
+    if (written || written.error().value == EINVAL) return {};
+    return std::unexpected(limit_error(folder, "cpus", "cpu.cfs_quota_us", written.error().value));
+  }
+
+  // cpuacct.usage is exact; the split between user and system is sampled in ticks, so it only gives the proportion.
+  static void add_cpu_usage(const GroupFolder& folder, CgroupUsage& usage) {
+    const std::uint64_t total_ns = read_control_number(folder.fd.get(), "cpuacct.usage");
+    const std::string split = read_control_text(folder.fd.get(), "cpuacct.stat");
+    const std::uint64_t user = counter_in(split, "user");
+    const std::uint64_t system = counter_in(split, "system");
+    const std::uint64_t total_ms = (total_ns + 500'000) / 1'000'000;
+    usage.cpu_system_ms = user + system == 0 ? 0 : total_ms * system / (user + system);
+    usage.cpu_user_ms = total_ms - usage.cpu_system_ms;
+  }
+};
+
+class V2Groups final : public Groups {
+ public:
+  // Whether the parent group has handed its controllers down.
+  bool has_controllers() const {
+    constexpr std::pair<Controller, const char*> kFiles[] = {
+        {Controller::memory, "memory.max"}, {Controller::cpu, "cpu.max"}, {Controller::pids, "pids.max"}};
+    return std::all_of(std::begin(kFiles), std::end(kFiles), [this](const auto& file) {
+      const GroupFolder& folder = group_folders().front();
+      return !folder.controllers.has(file.first) || ::faccessat(folder.fd.get(), file.second, F_OK, 0) == 0;
+    });
+  }
+
+  Result<void> set_limits(const Limits& limits, SwapControl swap_control) {
+    if (const GroupFolder* folder = folder_with(Controller::memory)) {
+      TRY_VOID(set_limit(*folder, "memory", "memory.max", fmt::to_string(limits.memory.value)));
+      if (swap_control == SwapControl::limited) TRY_VOID(set_limit(*folder, "memory", "memory.swap.max", "0"));
+      // Kill the whole sandbox, not just its largest process. Missing before Linux 4.19: then usage() tells.
+      (void)write_control_file(folder->fd.get(), "memory.oom.group", "1");
+    }
+    if (const GroupFolder* folder = folder_with(Controller::pids)) {
+      TRY_VOID(set_limit(*folder, "tasks", "pids.max", fmt::to_string(limits.tasks.value)));
+    }
+    if (const GroupFolder* folder = folder_with(Controller::cpu)) {
+      TRY_VOID(set_limit(*folder, "cpus", "cpu.max", fmt::format("{} {}", quota_us(limits), kPeriodUs)));
+    }
+    return {};
+  }
+
+  std::vector<int> attach_fds() const override { return {}; }
+  int clone_into_fd() const override { return group_folders().empty() ? -1 : group_folders().front().fd.get(); }
+
+  Result<CgroupUsage> usage() const override {
+    if (group_folders().empty()) return removed_error();
+    CgroupUsage usage;
+    const int fd = group_folders().front().fd.get();
+    if (folder_with(Controller::memory) != nullptr) {
+      usage.memory_peak_bytes = read_control_number(fd, "memory.peak");
+      if (usage.memory_peak_bytes == 0) {  // before Linux 5.19: the highest that any call saw
+        memory_seen_max_ = std::max(memory_seen_max_, read_control_number(fd, "memory.current"));
+        usage.memory_peak_bytes = memory_seen_max_;
+      }
+      usage.oom_kills = counter_in(read_control_text(fd, "memory.events"), "oom_kill");
+    }
+    const std::string cpu = read_control_text(fd, "cpu.stat");  // there even without the cpu controller
+    usage.cpu_user_ms = (counter_in(cpu, "user_usec") + 500) / 1000;
+    usage.cpu_system_ms = (counter_in(cpu, "system_usec") + 500) / 1000;
+    add_task_usage(usage);
+    return usage;
+  }
+
+ private:
+  mutable std::uint64_t memory_seen_max_ = 0;
+};
+
+Result<GroupFolder> make_group(const GroupBase& base, const std::string& name) {
+  const std::string base_folder = base.folder();
+  GroupFolder folder{base_folder + "/" + name, base.controllers, Fd(), Fd()};
+  // Another Belljar's sweep may remove the base, found empty, right after it was made: hence the tries.
+  int tries = 0;
+  while (::mkdir(folder.path.c_str(), 0755) != 0) {
+    if (errno != ENOENT || ++tries > kCreateTries) return folder_error(folder.path, errno);
+    if (::mkdir(base_folder.c_str(), 0755) != 0 && errno != EEXIST) return folder_error(base_folder, errno);
+  }
+  auto opened = open_at(AT_FDCWD, folder.path.c_str(), O_PATH | O_DIRECTORY);
+  if (!opened) {
+    (void)::rmdir(folder.path.c_str());
+    return folder_error(folder.path, opened.error().value);
+  }
+  folder.fd = std::move(*opened);
+  return folder;
+}
+
+// Moves this process and its children out of the group into a child of it, so that the group may have controllers.
+void leave_group(const std::string& group) {
+  const std::string own = group + "/belljar-supervisor";
+  (void)::mkdir(own.c_str(), 0755);
+  if (!holds_only_own_processes(group)) return;  // someone came in since: enabling will fail and say why
+  for (const pid_t pid : group_processes(group)) {
+    (void)write_control_file(AT_FDCWD, (own + "/cgroup.procs").c_str(), fmt::to_string(pid));
+  }
+}
+
+// Hands the controllers down from the parent to the sandboxes' groups, two levels below.
+Result<void> enable_controllers(const CgroupSite& site) {
+  const GroupBase& base = site.bases.front();
+  std::string wanted;
+  for (const Controller controller : {Controller::memory, Controller::cpu, Controller::pids}) {
+    if (!base.controllers.has(controller)) continue;
+    wanted += fmt::format("{}+{}", wanted.empty() ? "" : " ", kControllerNames[static_cast<std::size_t>(controller)]);
+  }
+  if (site.parent_use == ParentUse::leave_first) leave_group(base.parent);
+  for (const std::string& group : {base.parent, base.folder()}) {
+    const auto enabled = write_control_file(AT_FDCWD, (group + "/cgroup.subtree_control").c_str(), wanted);
+    if (!enabled) {
+      return fail(ErrorCode::cannot_enforce, fmt::format("the controllers {} can't be enabled in {}: {}", wanted, group,
+                                                         errno_text(enabled.error().value)));
+    }
+  }
+  return {};
+}
+
+Result<std::unique_ptr<CgroupDir>> create_v1(const CgroupSite& site, const std::string& name, const Limits& limits) {
+  auto groups = std::make_unique<V1Groups>();
+  for (const GroupBase& base : site.bases) groups->add(TRY(make_group(base, name)));
+  TRY_VOID(groups->open_tasks());
+  TRY_VOID(groups->set_limits(limits, site.swap_control));
+  return groups;
+}
+
+Result<std::unique_ptr<CgroupDir>> create_v2(const CgroupSite& site, const std::string& name, const Limits& limits) {
+  auto groups = std::make_unique<V2Groups>();
+  groups->add(TRY(make_group(site.bases.front(), name)));
+  if (!groups->has_controllers()) TRY_VOID(enable_controllers(site));
+  TRY_VOID(groups->set_limits(limits, site.swap_control));
+  return groups;
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.front() != '.' && name.size() <= 200 && name.find('/') == std::string::npos;
+}
+
+// The names of the groups below a base.
+std::vector<std::string> groups_below(const std::string& base_folder) {
+  std::vector<std::string> names;
+  DIR* folder = ::opendir(base_folder.c_str());
+  if (folder == nullptr) return names;
+  while (const dirent* entry = ::readdir(folder)) {
+    if (entry->d_type == DT_DIR && is_plain_name(entry->d_name)) names.emplace_back(entry->d_name);
+  }
+  ::closedir(folder);
+  return names;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CgroupDir>> create_groups_at(const CgroupSite& site, const std::string& name,
+                                                    const Limits& limits) {
+  if (site.bases.empty()) return nullptr;
+  if (!is_plain_name(name)) return fail(ErrorCode::internal, fmt::format("\"{}\" can't name a control group", name));
+  if (site.support.version == CgroupSupport::Version::v2) return create_v2(site, name, limits);
+  return create_v1(site, name, limits);
+}
+
+std::uint64_t sweep_site(const CgroupSite& site, bool (*is_alive)(const std::string& name)) {
+  std::set<std::string> removed;
+  for (const GroupBase& base : site.bases) {
+    const std::string base_folder = base.folder();
+    for (const std::string& name : groups_below(base_folder)) {
+      if (is_alive(name)) continue;
+      const std::string path = base_folder + "/" + name;
+      (void)kill_in_folders({&path, 1}, kKillTimeMax);
+      if (remove_folder(path, kRemoveTimeMax) == Removal::done) removed.insert(name);
+    }
+    (void)::rmdir(base_folder.c_str());  // only when empty
+  }
+  return removed.size();
+}
+
+void remove_cgroup_folders(const std::vector<std::string>& folders) {
+  (void)kill_in_folders(folders, kKillTimeMax);
+  for (const std::string& folder : folders) (void)remove_folder(folder, kRemoveTimeMax);
+}
+
+}  // namespace belljar

@@ -1,0 +1,27 @@
+// The groups of one sandbox at a given site: what stands behind CgroupDir.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cgroup/site.h"
+
+namespace belljar {
+
+// One of the sandbox's groups.
+struct GroupFolder {
+  std::string path;
+  ControllerSet controllers;
+  Fd fd;     // O_PATH
+  Fd tasks;  // v1: opened for writing, for the first process to move itself
+};
+
+// create_cgroups() below an explicit site. Null where the site has no bases.
+Result<std::unique_ptr<CgroupDir>> create_groups_at(const CgroupSite& site, const std::string& name,
+                                                    const Limits& limits);
+
+// sweep_cgroups() below an explicit site.
+std::uint64_t sweep_site(const CgroupSite& site, bool (*is_alive)(const std::string& name));
+
+}  // namespace belljar
