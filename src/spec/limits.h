@@ -23,12 +23,16 @@ enum class LimitSource { preset, named };
 struct Limit {
   std::uint64_t value;  // in the row's unit
   LimitSource source = LimitSource::preset;
+
+  bool operator==(const Limit&) const = default;
 };
 
 struct Limits {
 #define LIMIT(name, flag, unit, preset, least, most, what, sentence) Limit name{preset};
 #include "spec/limits.def"
 #undef LIMIT
+
+  bool operator==(const Limits&) const = default;
 };
 
 // A row of limits.def.
@@ -41,16 +45,17 @@ struct LimitRow {
   std::uint64_t most;
   std::string_view what;
   std::string_view sentence;
-  Limit Limits::*field;
+  Limit Limits::* field;
 };
 
 std::span<const LimitRow> limit_rows();
 
-// Parses `text` as people write the row's unit, and checks the range. The error names `where` (a flag or a policy key),
-// what was written and what would be right.
+// Parses `text` as people write the row's unit, and checks the range. Units are powers of 1024 for bytes (none, K, M,
+// G, T), and ms, s (or none), m, h, d for time; what is finer than the row's unit is dropped. The error (bad_value)
+// names `where` (a flag or a policy key), what was written and what would be right.
 Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, std::string_view where);
 
-// The value as people write it: "256M", "30 s", "0.5", "1024".
+// The value as people write it: "256M", "30 s", "0.5", "1024". Exact: parse_limit() takes it back to the same value.
 std::string format_limit(LimitUnit unit, std::uint64_t value);
 
 // The row's sentence with the value filled in.

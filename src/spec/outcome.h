@@ -12,17 +12,17 @@
 namespace belljar {
 
 // STATUS(name, "meaning"): how a run ended. `name` stands in the record.
-#define BELLJAR_STATUSES(STATUS)                                                        \
-  STATUS(ok, "the program exited with 0")                                               \
-  STATUS(error, "the program exited with another status")                               \
-  STATUS(timeout, "killed at the wall clock limit")                                     \
-  STATUS(memory, "killed at the memory limit")                                          \
-  STATUS(pids, "failed after new processes were refused at the task limit")             \
-  STATUS(disk, "failed with the writable space full")                                   \
-  STATUS(output, "killed at the output limit")                                          \
-  STATUS(signal, "killed by a signal of its own or its neighbours' making")             \
-  STATUS(cancelled, "stopped by the caller")                                            \
-  STATUS(denied, "refused by Belljar before the program ran")                           \
+#define BELLJAR_STATUSES(STATUS)                                            \
+  STATUS(ok, "the program exited with 0")                                   \
+  STATUS(error, "the program exited with another status")                   \
+  STATUS(timeout, "killed at the wall clock limit")                         \
+  STATUS(memory, "killed at the memory limit")                              \
+  STATUS(pids, "failed after new processes were refused at the task limit") \
+  STATUS(disk, "failed with the writable space full")                       \
+  STATUS(output, "killed at the output limit")                              \
+  STATUS(signal, "killed by a signal of its own or its neighbours' making") \
+  STATUS(cancelled, "stopped by the caller")                                \
+  STATUS(denied, "refused by Belljar before the program ran")               \
   STATUS(internal, "Belljar failed")
 
 enum class RunStatus {
@@ -41,9 +41,9 @@ struct CapturedStream {
 struct Usage {
   std::uint64_t cpu_user_ms = 0;
   std::uint64_t cpu_system_ms = 0;
-  std::uint64_t memory_peak_bytes = 0;  // 0: could not be measured (then isolation says so)
-  std::uint64_t processes_peak = 0;     // 0: could not be measured
-  std::uint64_t disk_written_bytes = 0; // bytes held in the writable space at the end
+  std::uint64_t memory_peak_bytes = 0;   // 0: could not be measured (then isolation says so)
+  std::uint64_t processes_peak = 0;      // 0: could not be measured
+  std::uint64_t disk_written_bytes = 0;  // bytes held in the writable space at the end
 };
 
 // Something the program asked for and did not get.

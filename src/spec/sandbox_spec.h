@@ -1,5 +1,5 @@
-// SandboxSpec: everything that one execution is asked to be. Made by the command line, a policy file or a library caller;
-// checked by validate(); carried out by a tier. It names things and opens nothing.
+// SandboxSpec: everything that one execution is asked to be. Made by the command line, a policy file or a library
+// caller; checked by validate(); carried out by a tier. It names things and opens nothing.
 #pragma once
 
 #include <string>
@@ -16,11 +16,15 @@ struct MountSpec {
   std::string source;  // on the host; relative paths are relative to the caller's working folder
   std::string target;  // absolute, inside
   MountAccess access = MountAccess::read_only;
+
+  bool operator==(const MountSpec&) const = default;
 };
 
 struct EnvironmentVariable {
   std::string name;
   std::string value;
+
+  bool operator==(const EnvironmentVariable&) const = default;
 };
 
 enum class OutputPolicy {
@@ -50,9 +54,12 @@ struct SandboxSpec {
 
   // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.
   std::vector<std::string> required;
+
+  bool operator==(const SandboxSpec&) const = default;
 };
 
-// Checks everything that can be checked without looking at the host.
+// Checks everything that can be checked without looking at the host: the tier and the required names are known, limits
+// are in range, paths have the form they must have, no two mounts have one target, nothing holds a NUL byte.
 Result<void> validate(const SandboxSpec& spec);
 
 }  // namespace belljar

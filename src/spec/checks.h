@@ -1,0 +1,35 @@
+// The rules for single values of a SandboxSpec, used wherever such a value comes from. `where` names the flag, the
+// policy key or the field for the error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "spec/sandbox_spec.h"
+
+namespace belljar {
+
+// The kernel takes no longer string as an argument or as NAME=VALUE: MAX_ARG_STRLEN, execve(2).
+inline constexpr std::size_t kArgumentBytesMax = 131071;
+
+// No NUL byte and at most kArgumentBytesMax bytes.
+Result<void> check_argument(std::string_view text, std::string_view where);
+
+// Not empty, no NUL byte, at most PATH_MAX - 1 bytes.
+Result<void> check_path(std::string_view path, std::string_view where);
+
+// The absolute path `path` without "//", "/./" and a "/" at its end; ".." is refused, because where it leads depends on
+// links.
+Result<std::string> normal_inside_path(std::string_view path, std::string_view where);
+
+Result<void> check_environment_name(std::string_view name, std::string_view where);
+Result<void> check_environment_variable(const EnvironmentVariable& variable, std::string_view where);
+
+// Also makes the target normal.
+Result<MountSpec> checked_mount(MountSpec mount, std::string_view where);
+
+Result<void> check_tier(std::string_view name, std::string_view where);
+Result<void> check_required(std::string_view name, std::string_view where);
+
+}  // namespace belljar

@@ -1,0 +1,21 @@
+// Which program runs a script.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace belljar {
+
+// How many of a script's first bytes the choice looks at. The kernel looks at as many: execve(2), "Interpreter
+// scripts".
+inline constexpr std::size_t kScriptHeadBytes = 256;
+
+// What stands before the script's path in argv: {"python3"}, or what its #! line names, such as {"/usr/bin/env",
+// "python3"}. The extension decides; without a known one the #! line does. `head` is the file's first bytes
+// (kScriptHeadBytes, or fewer when the file is shorter). The error (bad_script, one line) says what would be right.
+Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head);
+
+}  // namespace belljar

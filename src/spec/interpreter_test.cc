@@ -1,0 +1,72 @@
+#include "spec/interpreter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> chosen(std::string_view name, std::string_view head) {
+  const auto prefix = choose_interpreter(name, head);
+  EXPECT_TRUE(prefix) << (prefix ? "" : prefix.error().message);
+  return prefix.value_or(std::vector<std::string>{});
+}
+
+std::string refusal(std::string_view name, std::string_view head) {
+  const auto prefix = choose_interpreter(name, head);
+  EXPECT_FALSE(prefix) << name;
+  if (prefix) return "";
+  EXPECT_EQ(prefix.error().code, ErrorCode::bad_script);
+  EXPECT_EQ(prefix.error().message.find('\n'), std::string::npos);
+  return prefix.error().message;
+}
+
+TEST(Interpreter, GoesByTheExtension) {
+  EXPECT_THAT(chosen("a.py", ""), ElementsAre("python3"));
+  EXPECT_THAT(chosen("/x/y/a.py", "print(1)\r\n"), ElementsAre("python3"));
+  EXPECT_THAT(chosen("a.sh", "echo\n"), ElementsAre("bash"));
+  EXPECT_THAT(chosen("a.js", ""), ElementsAre("node"));
+  EXPECT_THAT(chosen("a.pl", ""), ElementsAre("perl"));
+  EXPECT_THAT(chosen("a.py", "#!/usr/bin/ruby\n"), ElementsAre("python3"));
+}
+
+TEST(Interpreter, GoesByTheHashBangLine) {
+  EXPECT_THAT(chosen("tool", "#!/bin/sh\necho"), ElementsAre("/bin/sh"));
+  EXPECT_THAT(chosen("tool", "#! /usr/bin/env  python3 \nx"), ElementsAre("/usr/bin/env", "python3"));
+  EXPECT_THAT(chosen("tool", "#!/usr/bin/env -S python3 -u\n"), ElementsAre("/usr/bin/env", "-S python3 -u"));
+  EXPECT_THAT(chosen("a.txt", "#!/bin/cat"), ElementsAre("/bin/cat"));
+  EXPECT_THAT(chosen("dir.py/tool", "#!/bin/sh\n"), ElementsAre("/bin/sh"));
+  EXPECT_THAT(chosen("tool", "#!/bin/sh\n" + std::string(246, 'x')), ElementsAre("/bin/sh"));
+}
+
+TEST(Interpreter, SaysWhatIsWrong) {
+  EXPECT_THAT(refusal("tool", ""), HasSubstr("is empty"));
+  EXPECT_THAT(refusal("tool", "echo hi\n"), HasSubstr("no #! line"));
+  EXPECT_THAT(refusal("tool", "echo hi\n"), HasSubstr(".py"));
+  EXPECT_THAT(refusal("tool", "#!\n"), HasSubstr("names no interpreter"));
+  EXPECT_THAT(refusal("tool", "#!"), HasSubstr("names no interpreter"));
+  EXPECT_THAT(refusal("tool", "#!   "), HasSubstr("names no interpreter"));
+  EXPECT_THAT(refusal("tool", "#!python3\n"), HasSubstr("/usr/bin/env python3"));
+  EXPECT_THAT(refusal("tool", "#!/bin/sh\r\necho\r\n"), HasSubstr("carriage return"));
+  EXPECT_THAT(refusal("tool", "#!/bin/" + std::string(300, 'x')), HasSubstr("longer than 255"));
+  EXPECT_THAT(refusal("tool", std::string_view("#!/bin/\0sh\n", 11)), HasSubstr("NUL"));
+  EXPECT_THAT(refusal("tool", "\xEF\xBB\xBF#!/bin/sh\n"), HasSubstr("byte order mark"));
+  EXPECT_THAT(refusal("a.sh", "echo a\r\n"), HasSubstr("Windows line ends"));
+  EXPECT_THAT(refusal("bin/prog",
+                      "\x7F"
+                      "ELF\x02"),
+              HasSubstr("belljar run --mount bin/prog:/app/prog -- /app/prog"));
+  EXPECT_THAT(refusal("prog.py",
+                      "\x7F"
+                      "ELF\x02"),
+              HasSubstr("compiled program"));
+  EXPECT_THAT(refusal("\x1b]0;x", "hi"), HasSubstr("\\x1b]0;x: "));
+}
+
+}  // namespace
+}  // namespace belljar

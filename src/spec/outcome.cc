@@ -1,0 +1,163 @@
+#include "spec/outcome.h"
+
+#include <csignal>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+constexpr int kLimitExitStatus = 124;
+constexpr int kSignalExitStatus = 128;
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k) out += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return out;
+}
+
+Json optional_number(const std::optional<int>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+void put_stream(Json& record, const std::string& name, const CapturedStream& stream, StreamContent content) {
+  if (content == StreamContent::included) {
+    record[name] = stream.bytes;
+    if (!is_utf8(stream.bytes)) record[name + "_base64"] = base64(stream.bytes);
+  }
+  record[name + "_truncated"] = stream.truncated;
+  record[name + "_bytes_total"] = stream.bytes_total;
+}
+
+// "memory_bytes", "timeout_ms": the unit stands in the key; cores and counts need none.
+Json limits_record(const Limits& limits) {
+  Json record = Json::object();
+  for (const LimitRow& row : limit_rows()) {
+    const std::uint64_t value = (limits.*row.field).value;
+    const std::string name(row.name);
+    switch (row.unit) {
+      case LimitUnit::bytes:
+        record[name + "_bytes"] = value;
+        break;
+      case LimitUnit::milliseconds:
+        record[name + "_ms"] = value;
+        break;
+      case LimitUnit::millicpus:
+        record[name] = static_cast<double>(value) / 1000;
+        break;
+      case LimitUnit::count:
+        record[name] = value;
+        break;
+    }
+  }
+  return record;
+}
+
+Json usage_record(const Usage& usage) {
+  return {{"cpu_user_ms", usage.cpu_user_ms},
+          {"cpu_system_ms", usage.cpu_system_ms},
+          {"memory_peak_bytes", usage.memory_peak_bytes},
+          {"processes_peak", usage.processes_peak},
+          {"disk_written_bytes", usage.disk_written_bytes}};
+}
+
+Json denials_record(const std::vector<Denial>& denials) {
+  Json record = Json::array();
+  for (const Denial& denial : denials) {
+    record.push_back({{"kind", denial.kind},
+                      {"target", denial.target},
+                      {"rule", denial.rule},
+                      {"hint", denial.hint},
+                      {"count", denial.count}});
+  }
+  return record;
+}
+
+Json walls_record(const std::vector<WeakerWall>& walls) {
+  Json record = Json::array();
+  for (const WeakerWall& wall : walls) record.push_back({{"name", wall.name}, {"why", wall.why}});
+  return record;
+}
+
+Json isolation_record(const Isolation& isolation) {
+  return {{"tier", isolation.tier},
+          {"enforced", isolation.enforced},
+          {"weaker", walls_record(isolation.weaker)},
+          {"missing", walls_record(isolation.missing)}};
+}
+
+Json error_record(const std::optional<Error>& error) {
+  if (!error) return nullptr;
+  return {{"code", error_name(error->code)}, {"message", error->message}};
+}
+
+// The status of a program that ended by itself, whatever the reason was.
+int own_exit_status(const Outcome& outcome) {
+  if (outcome.exit_code) return *outcome.exit_code;
+  if (outcome.signal) return kSignalExitStatus + *outcome.signal;
+  return kLimitExitStatus;
+}
+
+}  // namespace
+
+std::string_view status_name(RunStatus status) {
+  switch (status) {
+#define STATUS(name, meaning) \
+  case RunStatus::name:       \
+    return #name;
+    BELLJAR_STATUSES(STATUS)
+#undef STATUS
+  }
+  return "internal";
+}
+
+int exit_status(const Outcome& outcome) {
+  switch (outcome.status) {
+    case RunStatus::ok:
+      return 0;
+    case RunStatus::error:
+    case RunStatus::signal:
+    case RunStatus::pids:
+    case RunStatus::disk:
+      return own_exit_status(outcome);
+    case RunStatus::timeout:
+    case RunStatus::memory:
+    case RunStatus::output:
+      return kLimitExitStatus;
+    case RunStatus::cancelled:
+      return kSignalExitStatus + outcome.signal.value_or(SIGINT);
+    case RunStatus::denied:
+    case RunStatus::internal:
+      break;
+  }
+  return error_exit_status(outcome.error ? outcome.error->code : ErrorCode::internal);
+}
+
+std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
+  Json record = Json::object();
+  record["status"] = status_name(outcome.status);
+  record["exit_code"] = optional_number(outcome.exit_code);
+  record["signal"] = optional_number(outcome.signal);
+  record["reason"] = outcome.reason;
+  record["error"] = error_record(outcome.error);
+  put_stream(record, "stdout", outcome.standard_output, streams);
+  put_stream(record, "stderr", outcome.standard_error, streams);
+  record["duration_ms"] = outcome.duration_ms;
+  record["usage"] = usage_record(outcome.usage);
+  record["limits"] = limits_record(outcome.limits);
+  record["denials"] = denials_record(outcome.denials);
+  record["isolation"] = isolation_record(outcome.isolation);
+  return dump_json(record);
+}
+
+}  // namespace belljar

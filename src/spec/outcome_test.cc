@@ -1,0 +1,115 @@
+#include "spec/outcome.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/json.h"
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+using testing::ElementsAre;
+
+Json record_of(const Outcome& outcome, StreamContent streams = StreamContent::included) {
+  const std::string text = outcome_to_json(outcome, streams);
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  const auto json = parse_json(text);
+  EXPECT_TRUE(json) << text;
+  return json.value_or(Json::object());
+}
+
+TEST(Outcome, HasTheKeysOfTheRecord) {
+  const Json record = record_of(Outcome{});
+  std::vector<std::string> keys;
+  for (const auto& member : record.items()) keys.push_back(member.key());
+  EXPECT_THAT(keys, ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
+                                "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
+                                "usage", "limits", "denials", "isolation"));
+  EXPECT_EQ(record["limits"]["memory_bytes"], 256 * kMiB);
+  EXPECT_EQ(record["limits"]["timeout_ms"], 30000);
+  EXPECT_EQ(record["limits"]["cpus"], 1.0);
+  EXPECT_EQ(record["limits"]["tasks"], 256);
+  EXPECT_EQ(record["limits"].size(), limit_rows().size());
+}
+
+TEST(Outcome, KeepsOutputLossless) {
+  Outcome outcome;
+  outcome.standard_output = {.bytes = "\x1b[31m \xC2\x9d \xE2\x82\xAC\n", .bytes_total = 99, .truncated = true};
+  outcome.standard_error = {.bytes = std::string("\xFF\0\xFE"
+                                                 "a",
+                                                 4),
+                            .bytes_total = 4};
+  const Json record = record_of(outcome);
+  EXPECT_EQ(record["stdout"], outcome.standard_output.bytes);
+  EXPECT_EQ(record["stdout_truncated"], true);
+  EXPECT_EQ(record["stdout_bytes_total"], 99);
+  EXPECT_FALSE(record.contains("stdout_base64"));
+  EXPECT_EQ(record["stderr"], std::string("\xEF\xBF\xBD\0\xEF\xBF\xBD"
+                                          "a",
+                                          8));
+  EXPECT_EQ(record["stderr_base64"], "/wD+YQ==");
+}
+
+TEST(Outcome, WritesBase64OfEveryLength) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"\xFF", "/w=="}, {"\xFF\xFF", "//8="}, {"\xFF\xFF\xFF", "////"}, {"\xFFman", "/21hbg=="}};
+  for (const auto& [bytes, expected] : cases) {
+    Outcome outcome;
+    outcome.standard_output.bytes = bytes;
+    EXPECT_EQ(record_of(outcome)["stdout_base64"], expected);
+  }
+}
+
+TEST(Outcome, LeavesStreamsOutWhenAsked) {
+  Outcome outcome;
+  outcome.standard_output = {.bytes = "\xFF", .bytes_total = 1};
+  const Json record = record_of(outcome, StreamContent::omitted);
+  EXPECT_FALSE(record.contains("stdout"));
+  EXPECT_FALSE(record.contains("stdout_base64"));
+  EXPECT_EQ(record["stdout_bytes_total"], 1);
+}
+
+TEST(Outcome, RecordsWallsDenialsAndErrors) {
+  Outcome outcome;
+  outcome.status = RunStatus::denied;
+  outcome.error = Error{ErrorCode::bad_mount, "no such folder"};
+  outcome.denials = {{.kind = "syscall", .target = "io_uring\xFF", .rule = "seccomp", .hint = "", .count = 3}};
+  outcome.isolation = {.tier = "container",
+                       .enforced = {"files"},
+                       .weaker = {{"groups", "why"}},
+                       .missing = {{"landlock", "old kernel"}}};
+  const Json record = record_of(outcome);
+  EXPECT_EQ(record["status"], "denied");
+  EXPECT_EQ(record["error"]["code"], "bad_mount");
+  EXPECT_EQ(record["denials"][0]["count"], 3);
+  EXPECT_EQ(record["isolation"]["weaker"][0]["name"], "groups");
+  EXPECT_EQ(record["isolation"]["missing"][0]["why"], "old kernel");
+  EXPECT_TRUE(record["exit_code"].is_null());
+}
+
+TEST(Outcome, ExitStatusSaysHowItEnded) {
+  const auto status_of = [](RunStatus status, std::optional<int> exit_code, std::optional<int> signal) {
+    return exit_status(Outcome{.status = status, .exit_code = exit_code, .signal = signal});
+  };
+  EXPECT_EQ(status_of(RunStatus::ok, 0, {}), 0);
+  EXPECT_EQ(status_of(RunStatus::error, 7, {}), 7);
+  EXPECT_EQ(status_of(RunStatus::signal, {}, 11), 139);
+  EXPECT_EQ(status_of(RunStatus::timeout, {}, 9), 124);
+  EXPECT_EQ(status_of(RunStatus::memory, 1, {}), 124);
+  EXPECT_EQ(status_of(RunStatus::output, {}, 9), 124);
+  EXPECT_EQ(status_of(RunStatus::pids, 3, {}), 3);
+  EXPECT_EQ(status_of(RunStatus::disk, {}, 6), 134);
+  EXPECT_EQ(status_of(RunStatus::cancelled, {}, 15), 143);
+  EXPECT_EQ(status_of(RunStatus::cancelled, {}, {}), 130);
+  EXPECT_EQ(status_of(RunStatus::internal, {}, {}), 125);
+  EXPECT_EQ(exit_status(Outcome{.status = RunStatus::denied, .error = Error{ErrorCode::not_found, ""}}), 127);
+}
+
+TEST(Outcome, NamesEveryStatus) {
+  EXPECT_EQ(status_name(RunStatus::ok), "ok");
+  EXPECT_EQ(status_name(RunStatus::internal), "internal");
+}
+
+}  // namespace
+}  // namespace belljar

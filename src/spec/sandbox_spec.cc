@@ -1,0 +1,161 @@
+#include "spec/sandbox_spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <set>
+
+#include "base/utf8.h"
+#include "spec/checks.h"
+#include "spec/errors.h"
+#include "spec/names.h"
+
+namespace belljar {
+namespace {
+
+std::unexpected<Error> bad(std::string_view where, std::string_view what) {
+  return fail(ErrorCode::bad_value, fmt::format("{}: {}", where, what));
+}
+
+// These hold kernel interfaces, of which the sandbox has its own.
+constexpr std::string_view kReservedFolders[] = {"/proc", "/dev", "/sys"};
+
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+Result<void> check_limits(const Limits& limits) {
+  for (const LimitRow& row : limit_rows()) {
+    const std::uint64_t value = (limits.*row.field).value;
+    if (value < row.least || value > row.most) {
+      return bad(row.name, fmt::format("{} is out of range; it must be from {} to {}", format_limit(row.unit, value),
+                                       format_limit(row.unit, row.least), format_limit(row.unit, row.most)));
+    }
+  }
+  return {};
+}
+
+Result<void> check_program(const SandboxSpec& spec) {
+  if (spec.script.empty() == spec.command.empty()) {
+    return fail(ErrorCode::usage, spec.script.empty()
+                                      ? "there is nothing to run: neither a script nor a command"
+                                      : "there is a script and a command to run; only one of them can be");
+  }
+  if (!spec.script.empty()) TRY_VOID(check_path(spec.script, "script"));
+  if (!spec.command.empty() && spec.command[0].empty()) return bad("command", "the program's name is empty");
+  for (const std::string& argument : spec.command) TRY_VOID(check_argument(argument, "command"));
+  for (const std::string& argument : spec.script_arguments) TRY_VOID(check_argument(argument, "script argument"));
+  return {};
+}
+
+Result<void> check_mounts(const std::vector<MountSpec>& mounts) {
+  std::set<std::string> targets;
+  for (const MountSpec& mount : mounts) {
+    const MountSpec checked = TRY(checked_mount(mount, "mount"));
+    if (!targets.insert(checked.target).second)
+      return bad("mount", fmt::format("two mounts at {}", quote(checked.target)));
+  }
+  return {};
+}
+
+Result<void> check_optional_inside_path(const std::string& path, std::string_view where) {
+  if (!path.empty()) TRY(normal_inside_path(path, where));
+  return {};
+}
+
+}  // namespace
+
+Result<void> check_argument(std::string_view text, std::string_view where) {
+  if (text.find('\0') != std::string_view::npos) return bad(where, "a NUL byte can't be passed to a program");
+  if (text.size() > kArgumentBytesMax) {
+    return bad(where, fmt::format("longer than the {} bytes that the kernel takes in one piece", kArgumentBytesMax));
+  }
+  return {};
+}
+
+Result<void> check_path(std::string_view path, std::string_view where) {
+  if (path.empty()) return bad(where, "the path is empty");
+  if (path.find('\0') != std::string_view::npos) return bad(where, "a path can't hold a NUL byte");
+  if (path.size() >= PATH_MAX) return bad(where, fmt::format("a path has at most {} bytes", PATH_MAX - 1));
+  return {};
+}
+
+Result<std::string> normal_inside_path(std::string_view path, std::string_view where) {
+  TRY_VOID(check_path(path, where));
+  if (path[0] != '/') return bad(where, fmt::format("{} must be an absolute path, such as /data", quote(path)));
+  std::string normal;
+  while (!path.empty()) {
+    path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+    const std::string_view part = path.substr(0, path.find('/'));
+    path.remove_prefix(part.size());
+    if (part == "..") return bad(where, "a path inside the sandbox can't have .. in it");
+    if (part.empty() || part == ".") continue;
+    normal += '/';
+    normal += part;
+  }
+  return normal.empty() ? "/" : normal;
+}
+
+Result<void> check_environment_name(std::string_view name, std::string_view where) {
+  const auto is_good = [](char c) { return c > 0x20 && c < 0x7F && c != '='; };
+  if (name.empty()) return bad(where, "the variable's name is empty; write NAME=VALUE");
+  if (!std::all_of(name.begin(), name.end(), is_good)) {
+    return bad(where, fmt::format("{} can't be a variable's name; use letters, digits and _", quote(name)));
+  }
+  return {};
+}
+
+Result<void> check_environment_variable(const EnvironmentVariable& variable, std::string_view where) {
+  TRY_VOID(check_environment_name(variable.name, where));
+  TRY_VOID(check_argument(variable.value, where));
+  if (variable.name.size() + 1 + variable.value.size() > kArgumentBytesMax) {
+    return bad(where, fmt::format("{}: name and value together are longer than the {} bytes that the kernel takes",
+                                  one_line(variable.name), kArgumentBytesMax));
+  }
+  return {};
+}
+
+Result<MountSpec> checked_mount(MountSpec mount, std::string_view where) {
+  TRY_VOID(check_path(mount.source, fmt::format("{}: the folder or file on the host", where)));
+  mount.target = TRY(normal_inside_path(mount.target, fmt::format("{}: the place inside", where)));
+  if (mount.target == "/")
+    return bad(where, "the root folder of the sandbox can't be replaced; mount at a folder such as /data");
+  for (const std::string_view folder : kReservedFolders) {
+    if (is_within(mount.target, folder)) {
+      return bad(where, fmt::format("{}: nothing can be mounted at or below {}; mount at a folder such as /data",
+                                    quote(mount.target), folder));
+    }
+  }
+  return mount;
+}
+
+Result<void> check_tier(std::string_view name, std::string_view where) {
+  std::vector<std::string_view> known;
+  for (const NamedRow& row : tier_rows()) {
+    if (row.name == name) return {};
+    known.push_back(row.name);
+  }
+  return bad(where, fmt::format("this version has no tier {}; {}", quote(name), name_hint(name, known)));
+}
+
+Result<void> check_required(std::string_view name, std::string_view where) {
+  const auto& known = requirable_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return bad(where, fmt::format("there is no wall or limit {}; {}", quote(name), name_hint(name, known)));
+}
+
+Result<void> validate(const SandboxSpec& spec) {
+  TRY_VOID(check_program(spec));
+  TRY_VOID(check_tier(spec.tier, "tier"));
+  TRY_VOID(check_limits(spec.limits));
+  for (const auto& variable : spec.environment) TRY_VOID(check_environment_variable(variable, "environment"));
+  TRY_VOID(check_mounts(spec.mounts));
+  for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
+  if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
+  TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));
+  for (const std::string& name : spec.required) TRY_VOID(check_required(name, "require"));
+  return {};
+}
+
+}  // namespace belljar
