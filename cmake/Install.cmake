@@ -49,5 +49,6 @@ configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/BelljarConfig.cmake.in $
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/BelljarConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/BelljarConfig.cmake ${CMAKE_BINARY_DIR}/BelljarConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Belljar)
+file(RELATIVE_PATH BELLJAR_PREFIX_FROM_PC /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${CMAKE_SOURCE_DIR}/cmake/belljar.pc.in ${CMAKE_BINARY_DIR}/belljar.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/belljar.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
