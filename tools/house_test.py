@@ -5,6 +5,7 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import re
 import subprocess
 import sys
 import tempfile
@@ -165,6 +166,13 @@ two
         self.assertIn("lacks the line 'two'", self.fault("$ echo one\ntwo"))
         self.assertIn("lacks the line 'a'", self.fault("$ echo b; echo a; echo b\nb\nb\na"))
         self.assertIsNone(self.fault("$ echo took 31 ms\ntook ... ms"))
+
+    def test_every_wall_and_limit_stands_in_the_page_of_walls(self):
+        page = (TOOLS.parent / "docs" / "container-tier.md").read_text()
+        for table, row in (("walls.def", r"^WALL\((\w+)"), ("limits.def", r"^LIMIT\((\w+)")):
+            names = re.findall(row, (TOOLS.parent / "src" / "spec" / table).read_text(), re.MULTILINE)
+            self.assertGreater(len(names), 5)
+            self.assertEqual([name for name in names if f"`{name}`" not in page], [])
 
     def test_broken_link_is_seen(self):
         text = "[a](house_test.py) [b](gone.md#part) [c](https://example.org) [d](#here)"
