@@ -1,0 +1,99 @@
+#include "host/privilege.h"
+
+#include <linux/capability.h>
+#include <linux/landlock.h>
+#include <linux/securebits.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace belljar::host {
+namespace {
+
+// Newer than Debian 12's header: ABI 6 added scopes (landlock(7)).
+struct RulesetAttributes {
+  std::uint64_t handled_access_fs;
+  std::uint64_t handled_access_net;
+  std::uint64_t scoped;
+};
+constexpr std::uint64_t kScopeAbstractUnixSocket = 1;
+constexpr std::uint64_t kScopeSignal = 2;
+constexpr int kAbiRefer = 2;
+constexpr int kAbiScopes = 6;
+
+std::uint64_t change_rights(int abi) {
+  std::uint64_t rights = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                         LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR |
+                         LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                         LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+  if (abi >= kAbiRefer) rights |= LANDLOCK_ACCESS_FS_REFER;
+  return rights;
+}
+
+int result_or_errno(long result) {
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+}  // namespace
+
+int forbid_new_capabilities() {
+  for (int capability = 0; capability <= CAP_LAST_CAP + 16; ++capability) {
+    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) {
+      if (errno == EINVAL) break;  // past the last capability of this kernel
+      return -errno;
+    }
+  }
+  if (::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) return -errno;
+  constexpr unsigned long kBits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED |
+                                  SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+                                  SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+  return ::prctl(PR_SET_SECUREBITS, kBits, 0, 0, 0) != 0 ? -errno : 0;
+}
+
+int set_identity(unsigned uid, unsigned gid) {
+  if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return -errno;
+  return result_or_errno(::syscall(SYS_setresuid, uid, uid, uid));
+}
+
+int clear_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  const __user_cap_data_struct none[2] = {};
+  return result_or_errno(::syscall(SYS_capset, &header, none));
+}
+
+bool has_capability(int capability) {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  if (::syscall(SYS_capget, &header, sets) != 0) return false;
+  return ((sets[capability / 32].effective >> (capability % 32)) & 1U) != 0;
+}
+
+int landlock_abi() {
+  const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return abi < 0 ? 0 : static_cast<int>(abi);
+}
+
+int landlock_create(int abi) {
+  RulesetAttributes attributes{change_rights(abi), 0, 0};
+  std::size_t size = sizeof attributes.handled_access_fs;
+  if (abi >= kAbiScopes) {
+    attributes.scoped = kScopeAbstractUnixSocket | kScopeSignal;
+    size = sizeof attributes;
+  }
+  return result_or_errno(::syscall(SYS_landlock_create_ruleset, &attributes, size, 0));
+}
+
+int landlock_grant_changes(int ruleset_fd, int abi, int path_fd, PathKind kind) {
+  landlock_path_beneath_attr rule{};
+  rule.allowed_access = kind == PathKind::folder ? change_rights(abi) : std::uint64_t{LANDLOCK_ACCESS_FS_WRITE_FILE};
+  rule.parent_fd = path_fd;
+  return result_or_errno(::syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
+}
+
+int landlock_enforce(int ruleset_fd) {
+  return result_or_errno(::syscall(SYS_landlock_restrict_self, ruleset_fd, 0));
+}
+
+}  // namespace belljar::host

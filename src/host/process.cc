@@ -1,0 +1,61 @@
+#include "host/process.h"
+
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace belljar::host {
+
+Process& Process::operator=(Process&& other) noexcept {
+  if (this != &other) {
+    kill_and_reap();
+    pid_ = std::exchange(other.pid_, -1);
+    pidfd_ = std::move(other.pidfd_);
+  }
+  return *this;
+}
+
+void Process::kill() const {
+  if (pidfd_.is_open()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+}
+
+SysResult<ExitRecord> Process::reap() {
+  ExitRecord record{};
+  siginfo_t info{};
+  // The raw call, because the C library's waitid() drops the fifth argument.
+  while (::syscall(SYS_waitid, P_PIDFD, pidfd_.get(), &info, WEXITED | __WALL, &record.usage) != 0) {
+    if (errno != EINTR) return std::unexpected(Errno{errno});
+  }
+  pid_ = -1;
+  record.code = info.si_code;
+  record.status = info.si_status;
+  return record;
+}
+
+void Process::kill_and_reap() {
+  if (pid_ <= 0) return;
+  kill();
+  (void)reap();
+}
+
+SysResult<CloneResult> clone_process(std::uint64_t flags, int cgroup_fd) {
+  int pidfd = -1;
+  clone_args arguments{};
+  arguments.flags = flags | CLONE_PIDFD;
+  arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  arguments.exit_signal = SIGCHLD;
+  if (cgroup_fd >= 0) {
+    arguments.flags |= CLONE_INTO_CGROUP;
+    arguments.cgroup = static_cast<std::uint64_t>(cgroup_fd);
+  }
+  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  if (pid < 0) return std::unexpected(Errno{errno});
+  if (pid == 0) return CloneResult{Side::child, Process()};
+  return CloneResult{Side::parent, Process(static_cast<pid_t>(pid), Fd(pidfd))};
+}
+
+}  // namespace belljar::host
