@@ -1,0 +1,232 @@
+// The supervisor: one call, one sandbox, from its start to its clean end.
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "belljar/belljar.h"
+#include "spec/limits.h"
+#include "supervisor/streams.h"
+#include "supervisor/watcher.h"
+#include "tiers/tier.h"
+
+namespace belljar {
+namespace {
+
+// How long the kernel may take to end a killed sandbox before the run is given up and left to the watcher.
+constexpr std::uint64_t kKillPatienceMs = 10000;
+
+// With every process of the sandbox gone its pipes end at once; only a fork of this very process, in another thread,
+// may hold one a moment longer.
+constexpr int kDrainPatienceMs = 1000;
+
+// Keeps SIGPIPE from this thread while streams are written, and takes one that came back.
+class SigpipeBlock {
+ public:
+  SigpipeBlock() {
+    ::sigemptyset(&sigpipe_);
+    ::sigaddset(&sigpipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
+  }
+  SigpipeBlock(const SigpipeBlock&) = delete;
+  SigpipeBlock& operator=(const SigpipeBlock&) = delete;
+  ~SigpipeBlock() {
+    if (::sigismember(&before_, SIGPIPE) == 1) return;
+    constexpr timespec kNow{0, 0};
+    while (::sigtimedwait(&sigpipe_, nullptr, &kNow) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+
+ private:
+  sigset_t sigpipe_{};
+  sigset_t before_{};
+};
+
+enum class KillCause { none, timeout, cancelled, output, reader_gone };
+
+class Supervision {
+ public:
+  Supervision(const SandboxSpec& spec, const RunIo& io, RunningSandbox& sandbox, std::uint64_t deadline_ms)
+      : spec_(spec),
+        io_(io),
+        sandbox_(sandbox),
+        deadline_ms_(deadline_ms),
+        input_(spec.stdin_source == StdinSource::inherit ? io.stdin_fd : -1, &sandbox.streams().stdin_write),
+        output_(sandbox.streams().stdout_read.get(), io.stdout_fd, io.stdout_form, io.capture,
+                spec.limits.output.value),
+        error_(sandbox.streams().stderr_read.get(), io.stderr_fd, io.stderr_form, io.capture,
+               spec.limits.output.value) {}
+
+  // Moves streams until every process of the sandbox is gone. False when the kernel would not end them.
+  bool watch_until_ended();
+
+  // Reads what the dead left in the pipes.
+  void drain();
+
+  // Hands the rest of the output to its readers, however slow they are.
+  void flush();
+
+  KillCause cause() const { return cause_; }
+  OutputStream& output() { return output_; }
+  OutputStream& error() { return error_; }
+
+ private:
+  enum Slot { kEnded, kCancel, kInputSource, kInputSink, kOutputSource, kOutputSink, kErrorSource, kErrorSink, kSlots };
+
+  void kill(KillCause cause) {
+    if (cause_ != KillCause::none) return;
+    cause_ = cause;
+    deadline_ms_ = monotonic_ms() + kKillPatienceMs;
+    sandbox_.kill();
+  }
+  void move_streams(const std::array<pollfd, kSlots>& ready);
+
+  const SandboxSpec& spec_;
+  const RunIo& io_;
+  RunningSandbox& sandbox_;
+  std::uint64_t deadline_ms_;
+  KillCause cause_ = KillCause::none;
+  InputStream input_;
+  OutputStream output_;
+  OutputStream error_;
+};
+
+bool Supervision::watch_until_ended() {
+  while (true) {
+    std::array<pollfd, kSlots> wanted{};
+    wanted[kEnded] = {sandbox_.ended_fd(), POLLIN, 0};
+    wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
+    wanted[kInputSource] = input_.source_poll();
+    wanted[kInputSink] = input_.sink_poll();
+    wanted[kOutputSource] = output_.source_poll();
+    wanted[kOutputSink] = output_.sink_poll();
+    wanted[kErrorSource] = error_.source_poll();
+    wanted[kErrorSink] = error_.sink_poll();
+    const std::uint64_t now = monotonic_ms();
+    const std::uint64_t left = deadline_ms_ > now ? deadline_ms_ - now : 0;
+    const int count = ::poll(wanted.data(), wanted.size(), static_cast<int>(std::min<std::uint64_t>(left, 1U << 30)));
+    if (count < 0) continue;  // EINTR
+    move_streams(wanted);
+    if (wanted[kEnded].revents != 0) return true;
+    if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
+    if (monotonic_ms() < deadline_ms_) continue;
+    if (cause_ != KillCause::none) return false;
+    kill(KillCause::timeout);
+  }
+}
+
+void Supervision::move_streams(const std::array<pollfd, kSlots>& ready) {
+  if (ready[kInputSink].revents != 0) input_.write_pending();
+  if (ready[kInputSource].revents != 0) input_.read_available();
+  if (ready[kOutputSource].revents != 0) output_.read_available();
+  if (ready[kErrorSource].revents != 0) error_.read_available();
+  if (ready[kOutputSink].revents != 0) output_.write_pending();
+  if (ready[kErrorSink].revents != 0) error_.write_pending();
+  if (output_.sink_is_gone()) kill(KillCause::reader_gone);
+  if (spec_.output_policy == OutputPolicy::kill && (output_.over_limit() || error_.over_limit())) {
+    kill(KillCause::output);
+  }
+}
+
+void Supervision::drain() {
+  for (OutputStream* stream : {&output_, &error_}) {
+    while (!stream->at_end()) {
+      pollfd source{stream->source_fd(), POLLIN, 0};
+      if (::poll(&source, 1, kDrainPatienceMs) == 0) break;
+      stream->read_available();
+    }
+  }
+}
+
+void Supervision::flush() {
+  while (output_.has_pending() || error_.has_pending()) {
+    std::array<pollfd, 3> wanted = {output_.sink_poll(), error_.sink_poll(), pollfd{io_.cancel_fd, POLLIN, 0}};
+    if (::poll(wanted.data(), wanted.size(), -1) < 0) continue;
+    if (wanted[0].revents != 0) output_.write_pending();
+    if (wanted[1].revents != 0) error_.write_pending();
+    if (wanted[2].revents != 0) return;
+  }
+}
+
+std::string sentence_of(std::string_view limit_name, const Limits& limits) {
+  const auto row = std::ranges::find_if(limit_rows(), [&](const LimitRow& r) { return r.name == limit_name; });
+  return limit_sentence(*row, (limits.*row->field).value);
+}
+
+void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, Outcome* outcome) {
+  const auto conclude = [&](RunStatus status, std::string reason) {
+    outcome->status = status;
+    outcome->reason = std::move(reason);
+  };
+  switch (cause) {
+    case KillCause::timeout:
+      return conclude(RunStatus::timeout, sentence_of("timeout", spec.limits));
+    case KillCause::cancelled:
+      return conclude(RunStatus::cancelled, "stopped by the caller");
+    case KillCause::reader_gone:
+      return conclude(RunStatus::cancelled, "stopped because the reader of its output went away");
+    case KillCause::output:
+      return conclude(RunStatus::output, fmt::format("killed at the output limit of {}",
+                                                     format_limit(LimitUnit::bytes, spec.limits.output.value)));
+    case KillCause::none:
+      break;
+  }
+  if (exit.error) {
+    outcome->error = exit.error;
+    const bool is_ours = exit.error->code == ErrorCode::internal;
+    return conclude(is_ours ? RunStatus::internal : RunStatus::denied, exit.error->message);
+  }
+  if (exit.exit_code == 0) return conclude(RunStatus::ok, "");
+  if (exit.hit_memory_limit) return conclude(RunStatus::memory, sentence_of("memory", spec.limits));
+  if (exit.hit_tasks_limit) return conclude(RunStatus::pids, sentence_of("tasks", spec.limits));
+  if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
+  if (exit.signal) {
+    return conclude(RunStatus::signal, fmt::format("killed by signal {} (SIG{})", *exit.signal,
+                                                   sigabbrev_np(*exit.signal) ? sigabbrev_np(*exit.signal) : "RT"));
+  }
+  conclude(RunStatus::error, "");
+}
+
+}  // namespace
+
+Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
+  TRY_VOID(validate(spec));
+  const std::uint64_t start_ms = monotonic_ms();
+  const SigpipeBlock no_sigpipe;
+  const Tier* tier = TRY(find_tier(spec.tier));
+  std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
+  const std::uint64_t deadline_ms = monotonic_ms() + spec.limits.timeout.value;
+  Watcher watcher = TRY(Watcher::start(sandbox->cleanup_needs(), deadline_ms));
+  Supervision supervision(spec, io, *sandbox, deadline_ms);
+
+  Outcome outcome;
+  outcome.limits = spec.limits;
+  outcome.isolation = sandbox->isolation();
+  if (!supervision.watch_until_ended()) {
+    // Nothing can end such a process from user space. It keeps its uid range and cgroups; the watcher waits for it.
+    (void)sandbox.release();
+    watcher.leave_to_it();
+    return fail(ErrorCode::internal,
+                "the kernel did not end the sandbox's processes within 10 s of being told to; "
+                "`belljar gc` cleans up once it has");
+  }
+  outcome.duration_ms = monotonic_ms() - start_ms;
+  supervision.drain();
+  TierExit exit = sandbox->finish();
+  supervision.flush();
+  judge(spec, supervision.cause(), exit, &outcome);
+  outcome.exit_code = exit.exit_code;
+  outcome.signal = exit.signal;
+  outcome.usage = exit.usage;
+  outcome.denials = std::move(exit.denials);
+  outcome.standard_output = supervision.output().take();
+  outcome.standard_error = supervision.error().take();
+  return outcome;
+}
+
+}  // namespace belljar

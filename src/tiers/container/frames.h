@@ -1,0 +1,67 @@
+// What the sandbox's first process (init) says to the supervisor over a SOCK_SEQPACKET pair. One frame a packet, fixed
+// size. Init is our own code, but the supervisor treats every frame as hostile: read_frame() checks all of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace belljar::container {
+
+// STEP(name, "what init was doing"): where a set-up failed.
+#define BELLJAR_SETUP_STEPS(STEP)                                               \
+  STEP(wait_for_ids, "waiting for the user namespace's id map")                 \
+  STEP(take_ids, "taking the sandbox's ids")                                    \
+  STEP(network, "bringing up the loopback interface")                           \
+  STEP(open_source, "opening a mount source in the sandbox's mount namespace")  \
+  STEP(source_changed, "checking a mount source, which was replaced meanwhile") \
+  STEP(new_proc, "making a new /proc")                                          \
+  STEP(new_root, "making a new root")                                           \
+  STEP(pivot, "changing to the new root")                                       \
+  STEP(receive, "receiving prepared mounts")                                    \
+  STEP(root_entries, "filling the new root")                                    \
+  STEP(mount, "mounting a folder")                                              \
+  STEP(mount_dev, "mounting /dev")                                              \
+  STEP(mount_writable, "mounting the writable space")                           \
+  STEP(mask_proc, "masking parts of /proc")                                     \
+  STEP(hide_path, "hiding a path")                                              \
+  STEP(enter_cgroup, "entering the control groups")                             \
+  STEP(copy_script, "copying the script in")                                    \
+  STEP(lock_root, "making the root read-only")                                  \
+  STEP(rlimits, "setting resource limits")                                      \
+  STEP(landlock, "enforcing Landlock rules")                                    \
+  STEP(capabilities, "dropping capabilities")                                   \
+  STEP(identity, "taking the program's identity")                               \
+  STEP(home, "making HOME")                                                     \
+  STEP(working_folder, "entering the working folder")                           \
+  STEP(seccomp, "installing the seccomp filter")                                \
+  STEP(fork_program, "forking the program")
+
+enum class SetupStep : std::uint32_t {
+#define STEP(name, text) name,
+  BELLJAR_SETUP_STEPS(STEP)
+#undef STEP
+      count,
+};
+
+const char* setup_step_text(SetupStep step);
+
+enum class FrameKind : std::uint32_t { setup_failed = 1, exec_failed = 2, exited = 3, memory_exceeded = 4 };
+
+// Fixed layout, sent as it lies in memory.
+struct Frame {
+  FrameKind kind;
+  SetupStep step;            // setup_failed
+  std::int32_t errno_value;  // setup_failed, exec_failed
+  std::int32_t detail;       // setup_failed: index of the mount or hidden path concerned, else 0
+  std::int32_t exit_code;    // exited: 0..255, or -1
+  std::int32_t signal;       // exited: 1..64, or -1
+  std::uint64_t written_bytes;
+  std::uint64_t full;  // 1 when the writable space has no block or no inode left
+};
+
+// The frame in `bytes`, or nothing when it isn't one: wrong size, unknown kind, values out of range.
+std::optional<Frame> read_frame(std::span<const std::byte> bytes);
+
+}  // namespace belljar::container

@@ -1,0 +1,287 @@
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "host/privilege.h"
+#include "seccomp/filter.h"
+#include "tiers/container/init_steps_child.h"
+
+namespace belljar::container {
+namespace {
+
+constexpr const char* kHostName = "sandbox";
+constexpr const char* kInitName = "belljar-init";
+constexpr std::uint64_t kDataPerMemory = 4;
+
+void send_frame(const StartPlan& plan, const Frame& frame) {
+  while (::send(plan.control.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+  }
+}
+
+// Ends the process when the supervisor is gone: PR_SET_PDEATHSIG alone misses a death before the call.
+void check_supervisor_lives(const StartPlan& plan) {
+  char byte;
+  if (::recv(plan.control.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ::_exit(1);
+}
+
+// Closes every descriptor but those of the plan that init still needs: the clone copied all of the supervisor's.
+void close_other_descriptors(const StartPlan& plan) {
+  int keep[] = {plan.control.get(), plan.stdin_read.get(), plan.stdout_write.get(), plan.stderr_write.get(),
+                plan.script.get()};
+  std::ranges::sort(keep);
+  unsigned next = 0;
+  for (const int fd : keep) {
+    if (fd < 0) continue;
+    if (static_cast<unsigned>(fd) > next) ::syscall(SYS_close_range, next, static_cast<unsigned>(fd) - 1, 0);
+    next = static_cast<unsigned>(fd) + 1;
+  }
+  ::syscall(SYS_close_range, next, ~0U, 0);
+}
+
+// What /proc/1/cmdline and environ would show of the supervisor: its paths, its secrets.
+void forget_supervisor(const StartPlan& plan) {
+  for (const MemoryArea& area : {plan.own_arguments, plan.own_environment}) {
+    if (area.begin != nullptr) std::memset(area.begin, 0, area.size);
+  }
+  if (plan.own_arguments.size > std::strlen(kInitName)) std::strcpy(plan.own_arguments.begin, kInitName);
+}
+
+void bring_up_loopback(const StartPlan& plan) {
+  const int socket_fd = check(plan, SetupStep::network, errno_result(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
+  ifreq request{};
+  std::strcpy(request.ifr_name, "lo");
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  check(plan, SetupStep::network, errno_result(::ioctl(socket_fd, SIOCSIFFLAGS, &request)));
+  ::close(socket_fd);
+}
+
+// Writes "0" (the writer itself) into each cgroup file, then roots the cgroup namespace there.
+void enter_cgroups(const StartPlan& plan, const Received& received) {
+  const unsigned first = plan.privilege == Privilege::root ? static_cast<unsigned>(plan.mounts.size()) : 0U;
+  for (unsigned i = first; i < received.fd_count; ++i) {
+    check(plan, SetupStep::enter_cgroup, errno_result(::write(received.fds[i], "0", 1)));
+    ::close(received.fds[i]);
+  }
+  check(plan, SetupStep::enter_cgroup, errno_result(::unshare(CLONE_NEWCGROUP)));
+}
+
+void set_rlimits(const StartPlan& plan) {
+  const rlimit none{0, 0};
+  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_CORE, &none)));
+  const rlimit open_files{plan.open_files, plan.open_files};
+  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_NOFILE, &open_files)));
+  if (plan.sampled.memory_bytes > 0) {
+    // Bounds how far a process can get between two samples. Private writable memory, because runtimes such as node
+    // reserve far more address space than they use.
+    const rlimit data{plan.sampled.memory_bytes * kDataPerMemory, plan.sampled.memory_bytes * kDataPerMemory};
+    check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_DATA, &data)));
+  }
+  if (plan.sampled.tasks > 0) {
+    // Counted in the sandbox's own user namespace (Linux 5.14), where init is one more.
+    const rlimit tasks{plan.sampled.tasks + 1, plan.sampled.tasks + 1};
+    check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_NPROC, &tasks)));
+  }
+}
+
+void enforce_landlock(const StartPlan& plan) {
+  if (plan.landlock_abi == 0) return;
+  constexpr SetupStep kStep = SetupStep::landlock;
+  const int rules = check(plan, kStep, host::landlock_create(plan.landlock_abi));
+  const auto grant = [&](const char* path, host::PathKind kind) {
+    const int fd = check(plan, kStep, errno_result(::open(path, O_PATH | O_CLOEXEC)));
+    check(plan, kStep, host::landlock_grant_changes(rules, plan.landlock_abi, fd, kind));
+    ::close(fd);
+  };
+  for (const char* path : {"/tmp", "/dev", "/proc"}) grant(path, host::PathKind::folder);
+  for (const PlannedMount& mount : plan.mounts) {
+    if (mount.changes_allowed) {
+      grant(mount.target.c_str(), mount.is_folder ? host::PathKind::folder : host::PathKind::file);
+    }
+  }
+  check(plan, kStep, host::landlock_enforce(rules));
+  ::close(rules);
+}
+
+void install_filter(const StartPlan& plan) {
+  const CompiledProfile& profile = container_profile();
+  const sock_fprog program{static_cast<unsigned short>(profile.program.size()),
+                           const_cast<sock_filter*>(profile.program.data())};
+  check(plan, SetupStep::seccomp, errno_result(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)));
+}
+
+// In the vforked child: default signals, three descriptors, own session, then exec. Returns the errno of a failed exec.
+int become_program(const StartPlan& plan) {
+  struct sigaction default_action{};
+  default_action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &default_action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::setsid();
+  if (::dup2(plan.stdin_read.get(), 0) < 0 || ::dup2(plan.stdout_write.get(), 1) < 0 ||
+      ::dup2(plan.stderr_write.get(), 2) < 0 || ::syscall(SYS_close_range, 3, ~0U, 0) != 0) {
+    return errno;
+  }
+  int error = ENOENT;
+  for (const std::string& path : plan.exec_paths) {
+    ::execve(path.c_str(), plan.argument_pointers.data(), plan.environment_pointers.data());
+    if (errno == EACCES) {
+      error = EACCES;
+    } else if (errno != ENOENT && errno != ENOTDIR) {
+      return errno;
+    }
+  }
+  return error;
+}
+
+void report_exit(const StartPlan& plan, const siginfo_t& info) {
+  Frame frame{};
+  frame.kind = FrameKind::exited;
+  frame.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
+  frame.signal = info.si_code == CLD_EXITED ? -1 : info.si_status;
+  struct statfs space{};
+  if (::statfs("/tmp", &space) == 0) {
+    frame.written_bytes = (space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize);
+    frame.full = space.f_bfree == 0 || space.f_ffree == 0 ? 1 : 0;
+  }
+  send_frame(plan, frame);
+}
+
+}  // namespace
+
+int errno_result(long result) {
+  return result < 0 ? -errno : static_cast<int>(result);
+}
+
+void give_up(const StartPlan& plan, SetupStep step, int result, int detail) {
+  Frame frame{};
+  frame.kind = FrameKind::setup_failed;
+  frame.step = step;
+  frame.errno_value = -result;
+  frame.detail = detail;
+  send_frame(plan, frame);
+  ::_exit(1);
+}
+
+void receive_message(const StartPlan& plan, ParentMessage expected, Received* received) {
+  std::uint8_t message = 0;
+  iovec data{&message, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kPassedFdsMax)];
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t count;
+  do {
+    count = ::recvmsg(plan.control.get(), &header, MSG_CMSG_CLOEXEC);
+  } while (count < 0 && errno == EINTR);
+  if (count <= 0) ::_exit(1);  // the supervisor is gone
+  if (message != static_cast<std::uint8_t>(expected) || (header.msg_flags & MSG_CTRUNC) != 0) {
+    give_up(plan, SetupStep::receive, -EPROTO);
+  }
+  const cmsghdr* part = CMSG_FIRSTHDR(&header);
+  if (part == nullptr || received == nullptr) return;
+  received->fd_count = static_cast<unsigned>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+  std::memcpy(received->fds, CMSG_DATA(part), received->fd_count * sizeof(int));
+}
+
+void confine(const StartPlan& plan) {
+  set_rlimits(plan);
+  check(plan, SetupStep::capabilities, host::forbid_new_capabilities());
+  if (plan.privilege == Privilege::root) {
+    check(plan, SetupStep::identity, errno_result(::syscall(SYS_setgroups, 0, nullptr)));
+  }
+  check(plan, SetupStep::identity, host::set_identity(kSandboxUid, kSandboxUid));
+  check(plan, SetupStep::capabilities, host::clear_capabilities());
+  check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
+  check(plan, SetupStep::identity, errno_result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));  // reset by set_identity
+  check_supervisor_lives(plan);
+  ::umask(022);
+  check(plan, SetupStep::working_folder, errno_result(::chdir(plan.working_folder.c_str())));
+  check(plan, SetupStep::identity, errno_result(::sched_setaffinity(0, sizeof plan.cpus, &plan.cpus)));
+  check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+  enforce_landlock(plan);
+  install_filter(plan);
+}
+
+int start_program(const StartPlan& plan) {
+  volatile int exec_errno = 0;  // shared with the child, which runs in this memory until it executes
+  const pid_t program = ::vfork();
+  if (program == 0) {
+    exec_errno = become_program(plan);
+    ::_exit(127);
+  }
+  check(plan, SetupStep::fork_program, errno_result(program));
+  if (exec_errno != 0) {
+    Frame frame{};
+    frame.kind = FrameKind::exec_failed;
+    frame.errno_value = exec_errno;
+    send_frame(plan, frame);
+    ::_exit(1);
+  }
+  for (const Fd* end : {&plan.stdin_read, &plan.stdout_write, &plan.stderr_write}) ::close(end->get());
+  return program;
+}
+
+void reap_until_end(const StartPlan& plan, int program) {
+  Sampler sampler(plan.sampled, plan.sampled_totals);
+  const int options = WEXITED | __WALL | (sampler.is_needed() ? WNOHANG : 0);
+  while (true) {
+    siginfo_t info{};
+    if (::waitid(P_ALL, 0, &info, options) != 0) {
+      if (errno == EINTR) continue;
+      ::_exit(1);
+    }
+    if (info.si_pid == program) {
+      report_exit(plan, info);
+      ::_exit(0);
+    }
+    if (info.si_pid != 0) continue;
+    if (sampler.sample() == Sampler::Verdict::memory_exceeded) {
+      Frame frame{};
+      frame.kind = FrameKind::memory_exceeded;
+      send_frame(plan, frame);
+      ::_exit(0);
+    }
+    constexpr timespec kSampleInterval{0, 10'000'000};
+    ::nanosleep(&kSampleInterval, nullptr);
+  }
+}
+
+void init_main(const StartPlan& plan) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
+  forget_supervisor(plan);
+  close_other_descriptors(plan);
+  receive_message(plan, ParentMessage::ids_ready, nullptr);
+  if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));
+  check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
+  bring_up_loopback(plan);
+  check(plan, SetupStep::root_entries, errno_result(::sethostname(kHostName, std::strlen(kHostName))));
+  ::umask(0);
+  Received received;
+  build_root(plan, &received);
+  lock_root(plan);
+  enter_cgroups(plan, received);
+  confine(plan);
+  reap_until_end(plan, start_program(plan));
+}
+
+}  // namespace belljar::container

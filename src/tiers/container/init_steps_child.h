@@ -1,0 +1,75 @@
+// The steps of init, between clone(2) and execve(2): no allocation, no locks, no logs. A step that fails reports itself
+// on the control socket and ends the process, which ends the sandbox.
+#pragma once
+
+#include "tiers/container/frames.h"
+#include "tiers/container/plan.h"
+
+namespace belljar::container {
+
+// Sends a setup_failed frame and exits. `result` is -errno.
+[[noreturn]] void give_up(const StartPlan& plan, SetupStep step, int result, int detail = 0);
+
+// give_up() when `result` is negative.
+inline int check(const StartPlan& plan, SetupStep step, int result, int detail = 0) {
+  if (result < 0) [[unlikely]]
+    give_up(plan, step, result, detail);
+  return result;
+}
+
+// -errno of a call that failed.
+int errno_result(long result);
+
+// What the parent sent: see ParentMessage.
+struct Received {
+  int fds[kPassedFdsMax];
+  unsigned fd_count = 0;
+};
+
+// Waits for `expected`; exits when the parent is gone.
+void receive_message(const StartPlan& plan, ParentMessage expected, Received* received);
+
+// Makes the new root and changes to it; the host's tree is out of reach afterwards. Takes the prepared mounts from the
+// parent on the way (or clones them itself, Privilege::user). `received` then holds what is left: the cgroup files.
+void build_root(const StartPlan& plan, Received* received);
+
+// Makes the root read-only; the last change to it.
+void lock_root(const StartPlan& plan);
+
+// Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
+void confine(const StartPlan& plan);
+
+// Forks and executes the program; returns its pid.
+int start_program(const StartPlan& plan);
+
+// Holds plan.sampled while the program runs: adds up memory and CPU time of the whole tree from /proc (proc(5)), and
+// stops the tree for the part of each period that its quota does not cover. One call, one sample.
+class Sampler {
+ public:
+  Sampler(const SampledLimits& limits, SampledTotals* shared);
+  bool is_needed() const { return limits_.memory_bytes > 0 || limits_.millicpus > 0; }
+  enum class Verdict { within, memory_exceeded };
+  Verdict sample();
+
+ private:
+  struct Totals {
+    std::uint64_t memory_bytes = 0;
+    std::uint64_t cpu_ms = 0;
+  };
+  Totals add_up();
+  void add_process(const char* pid, Totals* totals, std::uint64_t* shared_max);
+  void hold_quota(std::uint64_t cpu_ms);
+
+  SampledLimits limits_;
+  SampledTotals* shared_;
+  int proc_fd_ = -1;
+  std::uint64_t last_ms_ = 0;  // CLOCK_MONOTONIC at the last sample
+  std::uint64_t last_cpu_ms_ = 0;
+  std::uint64_t debt_us_ = 0;  // CPU time used beyond the quota
+  bool is_stopped_ = false;
+};
+
+// Reaps until the program has ended, reports how, and exits.
+[[noreturn]] void reap_until_end(const StartPlan& plan, int program);
+
+}  // namespace belljar::container

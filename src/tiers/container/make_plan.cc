@@ -1,0 +1,246 @@
+#include "tiers/container/make_plan.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdlib>
+
+#include "image/active_environment.h"
+#include "spec/errors.h"
+#include "spec/interpreter.h"
+#include "tiers/container/readable.h"
+
+namespace belljar::container {
+namespace {
+
+constexpr std::uint64_t kScriptBytesMax = 16 * kMiB;
+constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
+constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+// Places of the sandbox that a caller's mount may not cover: they are walls, or hold the sandbox together.
+constexpr const char* kReservedTargets[] = {"/",         "/proc", "/sys", "/dev",  "/etc", "/usr",  "/tmp",
+                                            "/tmp/home", "/app",  "/bin", "/sbin", "/lib", "/lib64"};
+constexpr const char* kReservedTrees[] = {"/proc/", "/sys/", "/dev/", "/app/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
+
+Result<PlannedMount> image_mount(Fd source, std::string path, std::string target, std::uint64_t attributes) {
+  PlannedMount mount;
+  mount.source = std::move(path);
+  mount.target = std::move(target);
+  mount.opened = std::move(source);
+  mount.attributes = attributes;
+  struct stat status{};
+  if (::fstat(mount.opened.get(), &status) != 0) {
+    return fail(ErrorCode::host_unsupported, fmt::format("can't look at {}: {}", mount.source, errno_text(errno)));
+  }
+  mount.device = status.st_dev;
+  mount.inode = status.st_ino;
+  return mount;
+}
+
+Result<void> plan_image(HostImage& image, StartPlan* plan) {
+  constexpr std::uint64_t kPlain = MOUNT_ATTR_RDONLY | kQuiet;
+  plan->mounts.push_back(TRY(image_mount(std::move(image.usr), "/usr", "/usr", kPlain)));
+  plan->mounts.push_back(TRY(image_mount(std::move(image.etc), image.etc_path, "/etc", kPlain | MOUNT_ATTR_NOEXEC)));
+  if (image.var.is_open()) {
+    plan->mounts.push_back(TRY(image_mount(std::move(image.var), image.var_path, "/var", kPlain | MOUNT_ATTR_NOEXEC)));
+  }
+  if (image.dev.is_open()) {
+    plan->dev_is_mounted = true;
+    plan->mounts.push_back(TRY(image_mount(std::move(image.dev), image.dev_path, "/dev",
+                                           MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)));
+  }
+  for (const RootEntry& entry : image.root_entries) {
+    if (!entry.link_target.empty()) {
+      plan->root_links.push_back({"/" + entry.name, entry.link_target});
+      continue;
+    }
+    const std::string path = "/" + entry.name;
+    auto folder = open_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    if (!folder) {
+      return fail(ErrorCode::host_unsupported,
+                  fmt::format("can't open {}: {}", path, errno_text(folder.error().value)));
+    }
+    plan->mounts.push_back(TRY(image_mount(std::move(*folder), path, path, kPlain)));
+  }
+  return {};
+}
+
+bool is_reserved_target(std::string_view target) {
+  return std::ranges::any_of(kReservedTargets, [&](std::string_view reserved) { return target == reserved; }) ||
+         std::ranges::any_of(kReservedTrees, [&](std::string_view tree) { return target.starts_with(tree); });
+}
+
+Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& facts) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::bad_mount, fmt::format("--mount {}:{}: {}", spec.source, spec.target, why));
+  };
+  if (is_reserved_target(spec.target)) {
+    return refuse("this place inside is Belljar's own; choose another, such as /data");
+  }
+  std::array<char, PATH_MAX> resolved{};
+  if (::realpath(spec.source.c_str(), resolved.data()) == nullptr) return refuse(errno_text(errno));
+  auto opened = open_at(AT_FDCWD, resolved.data(), O_PATH | O_NOFOLLOW);
+  if (!opened) return refuse(errno_text(opened.error().value));
+  PlannedMount mount = TRY(image_mount(std::move(*opened), resolved.data(), spec.target, kQuiet));
+  struct stat status{};
+  if (::fstat(mount.opened.get(), &status) != 0) return refuse(errno_text(errno));
+  mount.is_folder = S_ISDIR(status.st_mode);
+  if (!mount.is_folder && !S_ISREG(status.st_mode)) {
+    return refuse("only folders and regular files can be mounted; a socket, device or pipe would be a way out");
+  }
+  if (facts.privilege == Privilege::user && facts.has_supplementary_groups) {
+    TRY_VOID(check_readable_without_groups(mount.source));
+  }
+  mount.is_caller_mount = true;
+  mount.changes_allowed = spec.access == MountAccess::read_write;
+  if (!mount.changes_allowed) mount.attributes |= MOUNT_ATTR_RDONLY;
+  return mount;
+}
+
+Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
+  for (const MountSpec& mount : spec.mounts) plan->mounts.push_back(TRY(plan_caller_mount(mount, facts)));
+  const std::size_t cgroup_files = 8;
+  if (plan->mounts.size() + cgroup_files > kPassedFdsMax) {
+    return fail(ErrorCode::bad_mount,
+                fmt::format("{} mounts are too many; at most {} fit", spec.mounts.size(),
+                            kPassedFdsMax - cgroup_files - (plan->mounts.size() - spec.mounts.size())));
+  }
+  return {};
+}
+
+// Opens the script as the caller and reads its first bytes.
+Result<std::string> open_script(const SandboxSpec& spec, StartPlan* plan) {
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::bad_script, fmt::format("{}: {}", spec.script, why));
+  };
+  auto script = open_at(AT_FDCWD, spec.script.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!script) {
+    return refuse(script.error().value == ENOENT ? "no such script; give the path of a file on this host"
+                                                 : errno_text(script.error().value));
+  }
+  struct stat status{};
+  if (::fstat(script->get(), &status) != 0) return refuse(errno_text(errno));
+  if (S_ISDIR(status.st_mode)) return refuse("this is a folder; give the path of a script");
+  if (!S_ISREG(status.st_mode)) return refuse("this is not a regular file; give the path of a script");
+  if (static_cast<std::uint64_t>(status.st_size) > kScriptBytesMax) {
+    return refuse(fmt::format("a script of {} is too large (at most {}); --mount the data it holds",
+                              format_limit(LimitUnit::bytes, static_cast<std::uint64_t>(status.st_size)),
+                              format_limit(LimitUnit::bytes, kScriptBytesMax)));
+  }
+  std::array<char, 256> head{};
+  const ssize_t count = ::pread(script->get(), head.data(), head.size(), 0);
+  if (count < 0) return refuse(errno_text(errno));
+  plan->script = std::move(*script);
+  return std::string(head.data(), static_cast<std::size_t>(count));
+}
+
+Result<void> plan_program(const SandboxSpec& spec, StartPlan* plan) {
+  if (spec.script.empty()) {
+    plan->arguments = spec.command;
+    return {};
+  }
+  const std::string head = TRY(open_script(spec, plan));
+  plan->arguments = TRY(choose_interpreter(spec.script, head));
+  const std::size_t slash = spec.script.rfind('/');
+  const std::string name = slash == std::string::npos ? spec.script : spec.script.substr(slash + 1);
+  plan->folders.push_back(kScriptFolder);
+  plan->script_target = fmt::format("{}/{}", kScriptFolder, name);
+  plan->arguments.push_back(plan->script_target);
+  plan->arguments.insert(plan->arguments.end(), spec.script_arguments.begin(), spec.script_arguments.end());
+  return {};
+}
+
+std::string time_zone() {
+  std::array<char, PATH_MAX> target{};
+  const ssize_t length = ::readlink("/etc/localtime", target.data(), target.size() - 1);
+  const std::string_view path(target.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  constexpr std::string_view kFolder = "/zoneinfo/";
+  const std::size_t found = path.find(kFolder);
+  return found == std::string_view::npos ? "UTC" : std::string(path.substr(found + kFolder.size()));
+}
+
+void set_variable(std::vector<EnvironmentVariable>* environment, std::string name, std::string value) {
+  const auto found = std::ranges::find_if(*environment, [&](const auto& variable) { return variable.name == name; });
+  if (found != environment->end()) {
+    found->value = std::move(value);
+  } else {
+    environment->push_back({std::move(name), std::move(value)});
+  }
+}
+
+// PATH, HOME, LANG, TZ and what the caller named; nothing of the caller's own environment.
+Result<void> plan_environment(const SandboxSpec& spec, StartPlan* plan) {
+  std::vector<EnvironmentVariable> environment = {
+      {"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
+  if (!spec.venv.empty()) {
+    VenvPlan venv = TRY(resolve_venv(spec.venv, [](const char* name) { return std::getenv(name); }));
+    for (VenvLink& link : venv.links) plan->root_links.push_back({std::move(link.path), std::move(link.text)});
+    for (const std::string& folder : venv.folders) {
+      auto opened = open_at(AT_FDCWD, folder.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+      if (!opened) {
+        return fail(ErrorCode::bad_mount,
+                    fmt::format("--venv {}: {}: {}", spec.venv, folder, errno_text(opened.error().value)));
+      }
+      PlannedMount mount = TRY(image_mount(std::move(*opened), folder, folder, kQuiet | MOUNT_ATTR_RDONLY));
+      mount.is_caller_mount = true;
+      plan->mounts.push_back(std::move(mount));
+    }
+    set_variable(&environment, "PATH", venv.path_folder + ":" + kDefaultPath);
+    if (!venv.virtual_env.empty()) set_variable(&environment, "VIRTUAL_ENV", venv.virtual_env);
+  }
+  for (const EnvironmentVariable& variable : spec.environment)
+    set_variable(&environment, variable.name, variable.value);
+
+  const std::string& program = plan->arguments.front();
+  if (program.find('/') != std::string::npos) {
+    plan->exec_paths.push_back(program);
+  } else {
+    const auto path = std::ranges::find_if(environment, [](const auto& variable) { return variable.name == "PATH"; });
+    std::string_view rest = path->value;
+    while (true) {
+      const std::size_t colon = rest.find(':');
+      const std::string_view folder = rest.substr(0, colon);
+      plan->exec_paths.push_back(fmt::format("{}/{}", folder.empty() ? "." : folder, program));
+      if (colon == std::string_view::npos) break;
+      rest.remove_prefix(colon + 1);
+    }
+  }
+  for (const EnvironmentVariable& variable : environment) {
+    plan->environment.push_back(fmt::format("{}={}", variable.name, variable.value));
+  }
+  return {};
+}
+
+void point_at(std::vector<std::string>& strings, std::vector<char*>* pointers) {
+  for (std::string& text : strings) pointers->push_back(text.data());
+  pointers->push_back(nullptr);
+}
+
+}  // namespace
+
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& image) {
+  StartPlan plan;
+  plan.privilege = facts.privilege;
+  plan.landlock_abi = facts.landlock_abi;
+  plan.folders = {"/usr", "/etc", "/proc", "/dev", "/tmp"};
+  TRY_VOID(plan_image(image, &plan));
+  TRY_VOID(plan_program(spec, &plan));
+  TRY_VOID(plan_environment(spec, &plan));
+  TRY_VOID(plan_mounts(spec, facts, &plan));
+  plan.hidden_paths = spec.hidden_paths;
+  plan.tmp_size = std::to_string(spec.limits.tmp_size.value);
+  plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
+  plan.open_files = spec.limits.open_files.value;
+  plan.working_folder = spec.workdir.empty() ? kHome : spec.workdir;
+  point_at(plan.arguments, &plan.argument_pointers);
+  point_at(plan.environment, &plan.environment_pointers);
+  return plan;
+}
+
+}  // namespace belljar::container

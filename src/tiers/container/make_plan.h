@@ -1,0 +1,15 @@
+// From what was asked for to what will be done: opens everything of the host that goes into the sandbox, once, as the
+// caller.
+#pragma once
+
+#include "base/result.h"
+#include "image/host_image.h"
+#include "spec/sandbox_spec.h"
+#include "tiers/container/plan.h"
+#include "tiers/container/walls.h"
+
+namespace belljar::container {
+
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& image);
+
+}  // namespace belljar::container

@@ -1,0 +1,116 @@
+// StartPlan: everything init needs, laid out before the clone, because after it init may not allocate.
+// Made by plan.cc from a SandboxSpec; read by init_child.cc. What init reads stays valid as long as the plan.
+#pragma once
+
+#include <sched.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "host/mount.h"
+#include "spec/sandbox_spec.h"
+#include "tiers/container/totals_shm.h"
+
+namespace belljar::container {
+
+inline constexpr unsigned kSandboxUid = 1000;  // the program's uid and gid inside
+inline constexpr unsigned kIdRangeSize = 65536;
+inline constexpr const char* kHome = "/tmp/home";
+inline constexpr const char* kScriptFolder = "/app";
+
+enum class Privilege {
+  root,  // ids of its own range, idmapped mounts
+  user,  // one id, mounts cloned inside the sandbox's own user namespace
+};
+
+// One mount of a host folder or file.
+struct PlannedMount {
+  std::string source;  // absolute, on the host
+  std::string target;  // absolute, inside
+  Fd opened;           // O_PATH, opened once as the caller; what gets mounted is this
+  dev_t device = 0;
+  ino_t inode = 0;
+  bool is_folder = true;
+  std::uint64_t attributes = 0;  // MOUNT_ATTR_*
+  bool changes_allowed = false;  // a Landlock rule grants changes below it
+  bool is_caller_mount = false;  // mapped to the sandbox's uid rather than its root
+};
+
+struct RootLink {
+  std::string name;
+  std::string target;
+};
+
+struct PlannedFile {
+  std::string path;
+  std::string content;
+};
+
+// Limits that init holds itself, where no cgroup does; 0 where one does.
+struct SampledLimits {
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t millicpus = 0;
+  std::uint64_t tasks = 0;
+};
+
+// A part of this process's memory.
+struct MemoryArea {
+  char* begin = nullptr;
+  std::size_t size = 0;
+};
+
+struct StartPlan {
+  Privilege privilege = Privilege::user;
+
+  // The new root.
+  std::vector<PlannedMount> mounts;       // the image first, then the caller's, in order
+  std::vector<RootLink> root_links;       // bin -> usr/bin ...
+  std::vector<std::string> folders;       // to be made in the new root, parents before children
+  std::vector<PlannedFile> files;         // small files to be made in the new root
+  std::vector<PlannedFile> proc_files;    // name below /proc, and what it shows
+  std::vector<std::string> hidden_paths;  // shown empty
+  bool dev_is_mounted = false;            // /dev is one of the mounts; else it is filled from the host's nodes
+  std::string tmp_size;                   // bytes of the writable tmpfs
+  std::string tmp_inodes;
+
+  Fd script;  // copied to script_target
+  std::string script_target;
+
+  // The program.
+  std::vector<std::string> exec_paths;  // tried in order, as execvp(3) does
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  std::string working_folder;
+  std::vector<char*> argument_pointers;  // null-terminated views of the two above
+  std::vector<char*> environment_pointers;
+  cpu_set_t cpus{};
+  std::uint64_t open_files = 0;
+  int landlock_abi = 0;
+  SampledLimits sampled;
+  SampledTotals* sampled_totals = nullptr;  // set where anything is sampled
+
+  // The supervisor's own arguments and environment, which init's copy must not show in /proc/1.
+  MemoryArea own_arguments;
+  MemoryArea own_environment;
+
+  // The sandbox's ends.
+  Fd control;
+  Fd stdin_read;
+  Fd stdout_write;
+  Fd stderr_write;
+};
+
+// Runs as pid 1 of the sandbox, from clone to exit.
+[[noreturn]] void init_main(const StartPlan& plan);
+
+// What the parent sends on the control socket, in this order; one byte a packet.
+enum class ParentMessage : std::uint8_t {
+  ids_ready = 1,  // the id maps are written
+  go = 2,         // with descriptors (SCM_RIGHTS): one for each of plan.mounts (root only), then the cgroup files
+};
+inline constexpr unsigned kPassedFdsMax = 200;  // below SCM_MAX_FD, unix(7)
+
+}  // namespace belljar::container

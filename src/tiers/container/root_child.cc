@@ -1,0 +1,272 @@
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "host/mount.h"
+#include "tiers/container/init_steps_child.h"
+
+namespace belljar::container {
+namespace {
+
+constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr const char* kDeviceNodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+constexpr unsigned kDeviceNodeCount = sizeof kDeviceNodes / sizeof *kDeviceNodes;
+
+// What of /proc is hidden: facts about the host or its kernel that no program needs, and switches that only root could
+// use anyway.
+constexpr const char* kMaskedProcFiles[] = {"kcore",      "keys",          "key-users", "kallsyms", "cmdline",
+                                            "timer_list", "sysrq-trigger", "modules",   "kmsg"};
+constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "driver", "fs", "irq", "scsi", "asound"};
+constexpr const char* kEmptyFile = "/.empty";
+constexpr const char* kEmptyFolder = "/.empty.d";
+
+// Mounts cloned by init itself; at most as many as could be passed.
+struct ClonedMounts {
+  int fds[kPassedFdsMax];
+  int devices[kDeviceNodeCount];
+};
+
+// Privilege::user: the caller can't clone mounts on the host side, and a clone needs a descriptor of this mount
+// namespace. So each source is opened again here and must be the very inode that was checked outside.
+void clone_own_mounts(const StartPlan& plan, ClonedMounts* cloned) {
+  int index = 0;
+  for (const PlannedMount& mount : plan.mounts) {
+    const int fd = check(plan, SetupStep::open_source,
+                         errno_result(::open(mount.source.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)), index);
+    struct stat status{};
+    check(plan, SetupStep::open_source, errno_result(::fstat(fd, &status)), index);
+    if (status.st_dev != mount.device || status.st_ino != mount.inode) {
+      give_up(plan, SetupStep::source_changed, -ESTALE, index);
+    }
+    const int copy = check(plan, SetupStep::open_source, host::clone_mount(fd, "", host::Recursion::yes), index);
+    check(plan, SetupStep::open_source, host::set_mount_attributes(copy, mount.attributes, -1, host::Recursion::yes),
+          index);
+    ::close(fd);
+    cloned->fds[index++] = copy;
+  }
+  if (plan.dev_is_mounted) return;
+  const int dev = check(plan, SetupStep::mount_dev, errno_result(::open("/dev", O_PATH | O_CLOEXEC | O_DIRECTORY)));
+  for (unsigned i = 0; i < kDeviceNodeCount; ++i) {
+    cloned->devices[i] =
+        check(plan, SetupStep::mount_dev, host::clone_mount(dev, kDeviceNodes[i], host::Recursion::no));
+  }
+  ::close(dev);
+}
+
+// mkdir(2) of a path in the new root and, for --mount targets, of its parents.
+void make_folder(const StartPlan& plan, const char* path, SetupStep step, int detail) {
+  char partial[4096];
+  unsigned length = 0;
+  for (; path[length] != '\0'; ++length) {
+    if (length + 1 >= sizeof partial) give_up(plan, step, -ENAMETOOLONG, detail);
+    if (path[length] == '/' && length > 0) {
+      partial[length] = '\0';
+      if (::mkdir(partial, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
+    }
+    partial[length] = path[length];
+  }
+  partial[length] = '\0';
+  if (::mkdir(partial, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
+}
+
+void make_file(const StartPlan& plan, const char* path, const std::string* content, SetupStep step, int detail = 0) {
+  const int fd = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0444);
+  if (fd < 0) {
+    struct stat status{};
+    if (content == nullptr && ::lstat(path, &status) == 0 && !S_ISDIR(status.st_mode)) return;  // there already
+    give_up(plan, step, -errno, detail);
+  }
+  if (content != nullptr) {
+    const char* rest = content->data();
+    std::size_t left = content->size();
+    while (left > 0) {
+      const ssize_t count = ::write(fd, rest, left);
+      if (count < 0) give_up(plan, step, -errno, detail);
+      rest += count;
+      left -= static_cast<std::size_t>(count);
+    }
+  }
+  ::close(fd);
+}
+
+void make_parents(const StartPlan& plan, const std::string& path, SetupStep step, int detail) {
+  char parent[4096];
+  const std::size_t slash = path.rfind('/');
+  if (slash == 0) return;
+  if (slash >= sizeof parent) give_up(plan, step, -ENAMETOOLONG, detail);
+  std::memcpy(parent, path.data(), slash);
+  parent[slash] = '\0';
+  make_folder(plan, parent, step, detail);
+}
+
+// A place for mount `index` to be attached at: a folder or an empty file.
+void make_target(const StartPlan& plan, const PlannedMount& mount, int index) {
+  const char* target = mount.target.c_str();
+  if (mount.is_folder) return make_folder(plan, target, SetupStep::mount, index);
+  make_parents(plan, mount.target, SetupStep::mount, index);
+  make_file(plan, target, nullptr, SetupStep::mount, index);
+}
+
+enum class MountOwner { image, caller };
+
+// The image goes in first, because the caller's folders may lie below /tmp, HOME or /usr.
+void attach_mounts(const StartPlan& plan, const int* mount_fds, MountOwner owner) {
+  int index = -1;
+  for (const PlannedMount& mount : plan.mounts) {
+    ++index;
+    if (mount.is_caller_mount != (owner == MountOwner::caller)) continue;
+    make_target(plan, mount, index);
+    check(plan, SetupStep::mount, host::attach_mount(mount_fds[index], AT_FDCWD, mount.target.c_str()), index);
+    ::close(mount_fds[index]);
+  }
+}
+
+// Two places under one tmpfs, so that one limit on bytes and inodes bounds both: /tmp and /dev/shm.
+void mount_writable_space(const StartPlan& plan) {
+  constexpr SetupStep kStep = SetupStep::mount_writable;
+  const host::FilesystemOption options[] = {
+      {"size", plan.tmp_size.c_str()}, {"nr_inodes", plan.tmp_inodes.c_str()}, {"mode", "0755"}};
+  const int space = check(plan, kStep, host::new_filesystem("tmpfs", options, 3, kQuiet));
+  check(plan, kStep, host::attach_mount(space, AT_FDCWD, "/tmp"));
+  for (const char* name : {"/tmp/tmp", "/tmp/shm"}) {
+    check(plan, kStep, errno_result(::mkdir(name, 0777)));
+    check(plan, kStep, errno_result(::chmod(name, 01777)));
+  }
+  const int shm = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/shm", host::Recursion::no));
+  const int tmp = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/tmp", host::Recursion::no));
+  check(plan, kStep, host::attach_mount(tmp, AT_FDCWD, "/tmp"));
+  check(plan, kStep, host::attach_mount(shm, AT_FDCWD, "/dev/shm"));
+  check(plan, SetupStep::home, errno_result(::mkdir(kHome, 0700)));
+  if (plan.privilege == Privilege::root) {
+    check(plan, SetupStep::home, errno_result(::chown(kHome, kSandboxUid, kSandboxUid)));
+  }
+  ::close(shm);
+  ::close(tmp);
+  ::close(space);
+}
+
+void fill_dev(const StartPlan& plan, const ClonedMounts& cloned) {
+  constexpr SetupStep kStep = SetupStep::mount_dev;
+  if (!plan.dev_is_mounted) {
+    char path[32] = "/dev/";
+    for (unsigned i = 0; i < kDeviceNodeCount; ++i) {
+      std::strcpy(path + 5, kDeviceNodes[i]);
+      make_file(plan, path, nullptr, kStep);
+      check(plan, kStep, host::attach_mount(cloned.devices[i], AT_FDCWD, path));
+      ::close(cloned.devices[i]);
+    }
+    check(plan, kStep, errno_result(::symlink("/proc/self/fd", "/dev/fd")));
+    check(plan, kStep, errno_result(::symlink("/proc/self/fd/0", "/dev/stdin")));
+    check(plan, kStep, errno_result(::symlink("/proc/self/fd/1", "/dev/stdout")));
+    check(plan, kStep, errno_result(::symlink("/proc/self/fd/2", "/dev/stderr")));
+    check(plan, kStep, errno_result(::symlink("pts/ptmx", "/dev/ptmx")));
+    check(plan, kStep, errno_result(::mkdir("/dev/pts", 0755)));
+    check(plan, kStep, errno_result(::mkdir("/dev/shm", 0755)));
+  }
+  const host::FilesystemOption options[] = {{"ptmxmode", "0666"}, {"mode", "0600"}};
+  const int pts = check(plan, kStep, host::new_filesystem("devpts", options, 2, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
+  check(plan, kStep, host::attach_mount(pts, AT_FDCWD, "/dev/pts"));
+  ::close(pts);
+}
+
+void cover(const StartPlan& plan, const char* path, SetupStep step, int detail) {
+  struct stat status{};
+  if (::lstat(path, &status) != 0) {
+    if (errno == ENOENT) return;
+    give_up(plan, step, -errno, detail);
+  }
+  const char* source = S_ISDIR(status.st_mode) ? kEmptyFolder : kEmptyFile;
+  check(plan, step, errno_result(::mount(source, path, nullptr, MS_BIND, nullptr)), detail);
+}
+
+// Shows empty what kMasked... and --hide name, and our own text in place of proc_files.
+void mask_paths(const StartPlan& plan) {
+  make_file(plan, kEmptyFile, nullptr, SetupStep::mask_proc);
+  check(plan, SetupStep::mask_proc, errno_result(::mkdir(kEmptyFolder, 0555)));
+  char path[64] = "/proc/";
+  for (const char* name : kMaskedProcFiles) {
+    std::strcpy(path + 6, name);
+    cover(plan, path, SetupStep::mask_proc, 0);
+  }
+  for (const char* name : kMaskedProcFolders) {
+    std::strcpy(path + 6, name);
+    cover(plan, path, SetupStep::mask_proc, 0);
+  }
+  for (const PlannedFile& file : plan.proc_files) {
+    constexpr const char* kTemporary = "/.proc";
+    make_file(plan, kTemporary, &file.content, SetupStep::mask_proc);
+    check(plan, SetupStep::mask_proc, errno_result(::mount(kTemporary, file.path.c_str(), nullptr, MS_BIND, nullptr)));
+    check(plan, SetupStep::mask_proc, errno_result(::unlink(kTemporary)));
+  }
+  int index = 0;
+  for (const std::string& hidden : plan.hidden_paths) cover(plan, hidden.c_str(), SetupStep::hide_path, index++);
+  check(plan, SetupStep::mask_proc, errno_result(::unlink(kEmptyFile)));
+  check(plan, SetupStep::mask_proc, errno_result(::rmdir(kEmptyFolder)));
+}
+
+void copy_script(const StartPlan& plan) {
+  if (!plan.script.is_open()) return;
+  constexpr SetupStep kStep = SetupStep::copy_script;
+  const int copy = check(
+      plan, kStep, errno_result(::open(plan.script_target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555)));
+  off_t offset = 0;
+  while (true) {
+    const ssize_t count = ::sendfile(copy, plan.script.get(), &offset, std::size_t{1} << 20);
+    if (count < 0) give_up(plan, kStep, -errno);
+    if (count == 0) break;
+  }
+  ::close(copy);
+}
+
+}  // namespace
+
+void build_root(const StartPlan& plan, Received* received) {
+  ClonedMounts cloned{};
+  if (plan.privilege == Privilege::user) clone_own_mounts(plan, &cloned);
+  // Before the host's /proc is gone: a new one is granted only where a full one is visible (user_namespaces(7)).
+  const int proc =
+      check(plan, SetupStep::new_proc, host::new_filesystem("proc", nullptr, 0, kQuiet | MOUNT_ATTR_NOEXEC));
+
+  const host::FilesystemOption options[] = {{"mode", "0755"}, {"size", "128m"}, {"nr_inodes", "4096"}};
+  const int root = check(plan, SetupStep::new_root, host::new_filesystem("tmpfs", options, 3, kQuiet));
+  check(plan, SetupStep::new_root, host::attach_mount(root, AT_FDCWD, "/usr"));
+  check(plan, SetupStep::new_root, errno_result(::fchdir(root)));
+  check(plan, SetupStep::pivot, host::pivot_to_working_folder());
+  check(plan, SetupStep::pivot, errno_result(::chdir("/")));
+  ::close(root);
+
+  for (const std::string& folder : plan.folders) {
+    check(plan, SetupStep::root_entries, errno_result(::mkdir(folder.c_str(), 0755)));
+  }
+  for (const RootLink& link : plan.root_links) {
+    make_parents(plan, link.name, SetupStep::root_entries, 0);
+    check(plan, SetupStep::root_entries, errno_result(::symlink(link.target.c_str(), link.name.c_str())));
+  }
+  for (const PlannedFile& file : plan.files) {
+    make_file(plan, file.path.c_str(), &file.content, SetupStep::root_entries);
+  }
+  check(plan, SetupStep::new_proc, host::attach_mount(proc, AT_FDCWD, "/proc"));
+  ::close(proc);
+
+  receive_message(plan, ParentMessage::go, received);
+  const int* mount_fds = plan.privilege == Privilege::root ? received->fds : cloned.fds;
+  attach_mounts(plan, mount_fds, MountOwner::image);
+  fill_dev(plan, cloned);
+  mount_writable_space(plan);
+  attach_mounts(plan, mount_fds, MountOwner::caller);
+  mask_paths(plan);
+  copy_script(plan);
+}
+
+void lock_root(const StartPlan& plan) {
+  const int root = check(plan, SetupStep::lock_root, errno_result(::open("/", O_PATH | O_CLOEXEC | O_DIRECTORY)));
+  check(plan, SetupStep::lock_root, host::set_mount_attributes(root, MOUNT_ATTR_RDONLY, -1, host::Recursion::no));
+  ::close(root);
+}
+
+}  // namespace belljar::container

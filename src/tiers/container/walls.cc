@@ -1,0 +1,142 @@
+#include "tiers/container/walls.h"
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "host/privilege.h"
+#include "spec/errors.h"
+#include "spec/names.h"
+
+namespace belljar::container {
+namespace {
+
+struct NeededCapability {
+  int number;
+  const char* name;
+};
+constexpr NeededCapability kNeededCapabilities[] = {
+    {CAP_SYS_ADMIN, "CAP_SYS_ADMIN"},
+    {CAP_SETUID, "CAP_SETUID"},
+    {CAP_SETGID, "CAP_SETGID"},
+    {CAP_CHOWN, "CAP_CHOWN"},
+    {CAP_DAC_OVERRIDE, "CAP_DAC_OVERRIDE"},
+    {CAP_KILL, "CAP_KILL"},
+};
+
+// Limits that need a cgroup are held in a weaker way without one; the others need nothing.
+WallReport limit_state(std::string_view name, const HostFacts& facts) {
+  const CgroupSupport& groups = facts.cgroups;
+  const auto state = [&](bool held, const char* substitute) {
+    if (held) return WallReport{std::string(name), WallState::enforced, "", ""};
+    return WallReport{std::string(name), WallState::weaker, fmt::format("{}; held by {}", groups.why_not, substitute),
+                      groups.scope_helps ? "run it by `systemd-run --user --scope -p Delegate=yes`, or as root"
+                                         : "run as root, or where a cgroup is delegated to this user"};
+  };
+  if (name == "memory") return state(groups.memory && groups.swap, "RLIMIT_AS and a sampled kill of the whole tree");
+  if (name == "cpus") return state(groups.cpu, "stopping the whole tree for part of the time");
+  if (name == "tasks") return state(groups.tasks, "RLIMIT_NPROC in the sandbox's user namespace");
+  return state(true, "");
+}
+
+// A wall that does not depend on limits.
+WallReport wall_state(std::string_view name, const HostFacts& facts) {
+  const std::string who = facts.why_not_root.empty() ? "the caller is not root" : facts.why_not_root;
+  const bool is_user = facts.privilege == Privilege::user;
+  const auto weaker = [&](std::string why, const char* remedy) {
+    return WallReport{std::string(name), WallState::weaker, std::move(why), remedy};
+  };
+  if (name == "uid_range" && is_user) {
+    return weaker(who + ": the sandbox shares the caller's uid on the host, and so its per-user kernel quotas",
+                  "run as root");
+  }
+  if (name == "ownership" && is_user) return weaker(who + ": system files appear to belong to nobody", "run as root");
+  if (name == "groups" && is_user && facts.has_supplementary_groups) {
+    return weaker(who + ": the caller's supplementary groups can't be dropped",
+                  "run as root, or as a user without supplementary groups");
+  }
+  if (name == "landlock" && facts.landlock_abi == 0) {
+    return {std::string(name), WallState::missing, "this kernel does not offer Landlock",
+            "use Linux 5.13 or newer with landlock in the lsm= list"};
+  }
+  return {std::string(name), WallState::enforced, "", ""};
+}
+
+}  // namespace
+
+HostFacts host_facts() {
+  HostFacts facts;
+  facts.landlock_abi = host::landlock_abi();
+  facts.cgroups = cgroup_support();
+  facts.privilege = ::geteuid() == 0 ? Privilege::root : Privilege::user;
+  if (facts.privilege == Privilege::root) {
+    for (const NeededCapability& needed : kNeededCapabilities) {
+      if (host::has_capability(needed.number)) continue;
+      facts.privilege = Privilege::user;
+      facts.why_not_root = fmt::format("root lacks {} here", needed.name);
+      break;
+    }
+  }
+  if (facts.privilege == Privilege::user) {
+    gid_t groups[256];
+    const int count = ::getgroups(256, groups);
+    const gid_t own = ::getegid();
+    facts.has_supplementary_groups =
+        count < 0 || std::any_of(groups, groups + std::max(count, 0), [own](gid_t group) { return group != own; });
+  }
+  return facts;
+}
+
+std::vector<WallReport> assess_walls(const HostFacts& facts) {
+  std::vector<WallReport> walls;
+  for (const NamedRow& row : wall_rows()) walls.push_back(wall_state(row.name, facts));
+  for (const LimitRow& row : limit_rows()) walls.push_back(limit_state(row.name, facts));
+  return walls;
+}
+
+Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSpec& spec) {
+  const auto find = [&](std::string_view name) {
+    return std::ranges::find_if(walls, [&](const WallReport& wall) { return wall.name == name; });
+  };
+  const auto refuse = [](const WallReport& wall, std::string_view demand) {
+    return fail(ErrorCode::cannot_enforce, fmt::format("{} can't be enforced in full on this host: {}; to get it: {}",
+                                                       demand, wall.why, wall.remedy));
+  };
+  for (const LimitRow& row : limit_rows()) {
+    if ((spec.limits.*row.field).source != LimitSource::named) continue;
+    const auto wall = find(row.name);
+    if (wall != walls.end() && wall->state != WallState::enforced) return refuse(*wall, fmt::format("--{}", row.flag));
+  }
+  for (const std::string& name : spec.required) {
+    const auto wall = find(name);
+    if (wall == walls.end()) {
+      return fail(ErrorCode::bad_value,
+                  fmt::format("--require {}: no such wall in the container tier; `belljar doctor` lists them", name));
+    }
+    if (wall->state != WallState::enforced) return refuse(*wall, fmt::format("--require {}", name));
+  }
+  return {};
+}
+
+Isolation to_isolation(const std::vector<WallReport>& walls) {
+  Isolation isolation;
+  isolation.tier = "container";
+  for (const WallReport& wall : walls) {
+    switch (wall.state) {
+      case WallState::enforced:
+        isolation.enforced.push_back(wall.name);
+        break;
+      case WallState::weaker:
+        isolation.weaker.push_back({wall.name, wall.why});
+        break;
+      case WallState::missing:
+        isolation.missing.push_back({wall.name, wall.why});
+        break;
+    }
+  }
+  return isolation;
+}
+
+}  // namespace belljar::container

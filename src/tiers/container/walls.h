@@ -1,0 +1,33 @@
+// The container tier's walls and limits: what each is called, and how far this host holds it for this caller.
+#pragma once
+
+#include <vector>
+
+#include "cgroup/cgroup.h"
+#include "spec/outcome.h"
+#include "spec/sandbox_spec.h"
+#include "tiers/container/plan.h"
+#include "tiers/tier.h"
+
+namespace belljar::container {
+
+// What the walls depend on.
+struct HostFacts {
+  Privilege privilege = Privilege::user;
+  std::string why_not_root;  // for a caller with uid 0 that lacks a capability: which
+  int landlock_abi = 0;
+  bool has_supplementary_groups = false;  // Privilege::user: groups that can't be dropped
+  CgroupSupport cgroups;
+};
+
+HostFacts host_facts();
+
+// Every wall and limit with its state on this host.
+std::vector<WallReport> assess_walls(const HostFacts& facts);
+
+// Refuses what the caller demanded and `walls` don't hold in full: limits that the caller named, and spec.required.
+Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSpec& spec);
+
+Isolation to_isolation(const std::vector<WallReport>& walls);
+
+}  // namespace belljar::container

@@ -1,0 +1,85 @@
+// A tier is one mechanism of isolation. It starts sandboxes; the supervisor watches them.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "spec/outcome.h"
+#include "spec/sandbox_spec.h"
+
+namespace belljar {
+
+// The host's ends of the program's standard streams. The sandbox holds the other ends and nothing else of the host.
+struct HostStreams {
+  Fd stdin_write;
+  Fd stdout_read;
+  Fd stderr_read;
+};
+
+// How a sandbox ended, as its tier knows it.
+struct TierExit {
+  std::optional<int> exit_code;
+  std::optional<int> signal;
+  std::optional<Error> error;  // the program was never started, or the sandbox ended without a report
+  bool hit_memory_limit = false;
+  bool hit_tasks_limit = false;
+  bool hit_disk_limit = false;
+  Usage usage;
+  std::vector<Denial> denials;
+};
+
+// What a process that outlives the supervisor needs to clean up after it.
+struct CleanupNeeds {
+  int process_fd = -1;               // pidfd of the sandbox's first process
+  std::vector<int> keep_open;        // locks that must outlive the sandbox
+  std::vector<std::string> folders;  // cgroup folders, deepest first
+};
+
+// One started sandbox. Its destructor kills everything in it and removes what it left.
+class RunningSandbox {
+ public:
+  virtual ~RunningSandbox() = default;
+
+  virtual HostStreams& streams() = 0;
+
+  // Readable (poll) once no process of the sandbox is left.
+  virtual int ended_fd() const = 0;
+
+  // Kills every process of the sandbox; returns at once. May be called at any time.
+  virtual void kill() = 0;
+
+  // Reaps, reads the usage and cleans up. Call once, after ended_fd() became readable.
+  virtual TierExit finish() = 0;
+
+  virtual const Isolation& isolation() const = 0;
+  virtual CleanupNeeds cleanup_needs() const = 0;
+};
+
+// A wall or limit of a tier as this host offers it.
+enum class WallState { enforced, weaker, missing };
+struct WallReport {
+  std::string name;
+  WallState state;
+  std::string why;     // for weaker and missing: the reason on this host
+  std::string remedy;  // how to get it
+};
+
+class Tier {
+ public:
+  virtual ~Tier() = default;
+  virtual std::string_view name() const = 0;
+  virtual std::vector<WallReport> probe() const = 0;
+  virtual Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const = 0;
+};
+
+// tiers/registry.cc: one row for each tier.
+std::span<const Tier* const> tiers();
+Result<const Tier*> find_tier(std::string_view name);
+
+}  // namespace belljar
