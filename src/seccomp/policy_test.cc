@@ -130,17 +130,17 @@ TEST(Policy, RefusesNumbersThatAreNotNumbers) {
 }
 
 TEST(Policy, EveryPartIsBounded) {
-  EXPECT_THAT(error_of("allow unshare if flags == " + std::string(9, '~') + "1: x\n"),
+  EXPECT_THAT(error_of(fmt::format("allow unshare if flags == {}1: x\n", std::string(9, '~'))),
               HasSubstr("nests at most 8 deep"));
-  EXPECT_EQ(error_of("allow unshare if flags == " + std::string(8, '~') + "1: x\n"), "no error");
-  EXPECT_THAT(error_of("allow unshare if flags == " + std::string(100000, '(') + ": x\n"),
+  EXPECT_EQ(error_of(fmt::format("allow unshare if flags == {}1: x\n", std::string(8, '~'))), "no error");
+  EXPECT_THAT(error_of(fmt::format("allow unshare if flags == {}: x\n", std::string(100000, '('))),
               HasSubstr("at most 4096 bytes"));
   std::string values = "0";
-  for (int i = 1; i < 17; ++i) values += "," + std::to_string(i);
-  EXPECT_THAT(error_of("allow socket if domain in {" + values + "}: x\n"), HasSubstr("at most 16 values"));
+  for (int i = 1; i < 17; ++i) values += fmt::format(",{}", i);
+  EXPECT_THAT(error_of(fmt::format("allow socket if domain in {{{}}}: x\n", values)), HasSubstr("at most 16 values"));
   std::string conditions = "domain == 0";
   for (int i = 1; i < 9; ++i) conditions += " and domain == 0";
-  EXPECT_THAT(error_of("allow socket if " + conditions + ": x\n"), HasSubstr("at most 8 conditions"));
+  EXPECT_THAT(error_of(fmt::format("allow socket if {}: x\n", conditions)), HasSubstr("at most 8 conditions"));
   std::string rows;
   for (int i = 0; i < 17; ++i) rows += "allow socket if domain == 0: x\n";
   EXPECT_THAT(error_of(rows), HasSubstr("more than 16 rows"));
