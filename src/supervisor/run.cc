@@ -216,6 +216,8 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
                 "`belljar gc` cleans up once it has");
   }
   outcome.duration_ms = monotonic_ms() - start_ms;
+  watcher
+      .dismiss();  // it ends while this process reads what is left; should this one be killed now, gc finds the groups
   supervision.drain();
   TierExit exit = sandbox->finish();
   supervision.flush();

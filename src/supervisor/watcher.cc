@@ -104,9 +104,14 @@ void Watcher::leave_to_it() {
   process_.release();
 }
 
-Watcher::~Watcher() {
+void Watcher::dismiss() {
   if (!alive_.is_open()) return;
   (void)write_all(alive_.get(), "x");
+  alive_.reset();
+}
+
+Watcher::~Watcher() {
+  dismiss();
   if (process_.is_running()) (void)process_.reap();
 }
 

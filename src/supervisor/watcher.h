@@ -19,8 +19,11 @@ class [[nodiscard]] Watcher {
 
   Watcher(Watcher&&) = default;
   Watcher& operator=(Watcher&&) = default;
-  // Tells the watcher that all is clean, and reaps it.
   ~Watcher();
+
+  // Tells the watcher that the sandbox has ended under this process's eyes, so that it ends too. The destructor reaps
+  // it.
+  void dismiss();
 
   // Leaves the cleaning up to the watcher, which outlives this process.
   void leave_to_it();

@@ -32,8 +32,8 @@ namespace belljar {
 namespace container {
 namespace {
 
-constexpr std::uint64_t kNamespaces =
-    CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+// The others init makes itself (init_child.cc), while this process is busy with its control groups.
+constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
 std::string new_cgroup_name(const OwnStat& own) {
   static std::atomic<unsigned> count = 0;
@@ -229,9 +229,11 @@ class Starter {
     sandbox_->isolation_ = to_isolation(walls);
     TRY_VOID(plan(facts));
     TRY_VOID(connect());
-    TRY_VOID(make_cgroups());
+    const bool clones_into_cgroup = facts.cgroups.version == CgroupSupport::Version::v2;
+    if (clones_into_cgroup) TRY_VOID(make_cgroups());
     TRY_VOID(clone_init());
     TRY_VOID(map_ids());
+    if (!clones_into_cgroup) TRY_VOID(make_cgroups());
     TRY_VOID(send_mounts());
     return std::move(sandbox_);
   }

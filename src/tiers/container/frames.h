@@ -11,7 +11,7 @@ namespace belljar::container {
 
 // STEP(name, "what init was doing"): where a set-up failed.
 #define BELLJAR_SETUP_STEPS(STEP)                                               \
-  STEP(wait_for_ids, "waiting for the user namespace's id map")                 \
+  STEP(namespaces, "making the network, IPC and UTS namespaces")                \
   STEP(take_ids, "taking the sandbox's ids")                                    \
   STEP(network, "bringing up the loopback interface")                           \
   STEP(open_source, "opening a mount source in the sandbox's mount namespace")  \

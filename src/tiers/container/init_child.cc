@@ -270,6 +270,8 @@ void init_main(const StartPlan& plan) {
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
   forget_supervisor(plan);
   close_other_descriptors(plan);
+  check(plan, SetupStep::namespaces, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
+  check(plan, SetupStep::namespaces, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
