@@ -169,7 +169,7 @@ std::string prefix_behind_shim(std::string_view program, const std::string& root
 
 // The prefix of an executable: the virtual environment that it stands in, or where it is really installed.
 std::string prefix_of(const std::string& executable) {
-  const std::string own = parent_of(parent_of(executable));
+  std::string own = parent_of(parent_of(executable));
   if (::access((own + "/pyvenv.cfg").c_str(), F_OK) == 0) return own;
   const std::string real = real_path(executable);
   if (real.empty() || name_of(parent_of(real)) != "bin") return {};

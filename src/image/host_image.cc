@@ -38,6 +38,8 @@ constexpr std::time_t kRebuildAfterSeconds = 24L * 60 * 60;
 // Images of other hosts (a home folder on a network) are left to these, unless they have long been abandoned.
 constexpr std::time_t kForeignSeconds = 30L * 24 * 60 * 60;
 
+constexpr uid_t kOverflowUid = 65534;
+
 // The package manager's books (the first that exists), and the folders whose entries change when something is
 // installed, set up or taken away. Each costs a stat(2) at every start; what these miss is found by the comparison
 // above.
@@ -163,7 +165,7 @@ Result<HostImage> assemble(const ImagePlaces& places, Fd usr, const std::string&
     auto part = open_at(lock.get(), line.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
     if (!part) break;
     fd = std::move(*part);
-    path = places.cache + '/' + name + '/' + line;
+    path = fmt::format("{}/{}/{}", places.cache, name, line);
   }
   if (!image.etc.is_open()) {
     return fail(ErrorCode::host_unsupported,

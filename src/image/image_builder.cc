@@ -60,7 +60,7 @@ constexpr std::array<std::string_view, 17> kNever = {
     "etc/mtab",    "etc/nsswitch.conf", "etc/machine-id", "etc/ssl/private", "etc/pki/tls/private",
 };
 
-constexpr std::array<std::string_view, 6> kRootNames = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+constexpr std::array<const char*, 6> kRootNames = {"bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 
 // Links into these resolve in the sandbox by what the sandbox mounts there.
 constexpr std::array<std::string_view, 6> kDevices = {"dev/null",   "dev/zero",    "dev/full",
@@ -405,12 +405,12 @@ Result<void> build_image(const ImagePlaces& places, int host_fd, int image_fd) {
 
 std::vector<RootEntry> read_root_entries(int host_fd) {
   std::vector<RootEntry> entries;
-  for (const std::string_view name : kRootNames) {
+  for (const char* const name : kRootNames) {
     struct stat status;
-    if (::fstatat(host_fd, name.data(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISDIR(status.st_mode)) entries.push_back({.name = std::string(name), .link_target = {}});
+    if (::fstatat(host_fd, name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISDIR(status.st_mode)) entries.push_back({.name = name, .link_target = {}});
     if (S_ISLNK(status.st_mode)) {
-      entries.push_back({.name = std::string(name), .link_target = read_link_at(host_fd, name.data())});
+      entries.push_back({.name = name, .link_target = read_link_at(host_fd, name)});
     }
   }
   // A link to anywhere else of the host (or to nothing) is none of the image's.

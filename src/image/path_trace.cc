@@ -37,7 +37,9 @@ PathTrace trace_path(int root_fd, std::string_view path) {
       current.resize(slash == std::string::npos ? 0 : slash);
       continue;
     }
-    TraceNode node{.path = current.empty() ? component : current + '/' + component, .status = {}, .link_text = {}};
+    TraceNode node{.path = current, .status = {}, .link_text = {}};
+    if (!current.empty()) node.path += '/';
+    node.path += component;
     if (::fstatat(root_fd, node.path.c_str(), &node.status, AT_SYMLINK_NOFOLLOW) != 0) {
       trace.end = TraceEnd::missing;
       return trace;
