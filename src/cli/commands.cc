@@ -1,0 +1,159 @@
+#include "cli/commands.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "cli/execute.h"
+#include "cli/options.h"
+#include "cli/run_command.h"
+#include "spec/errors.h"
+#include "spec/names.h"
+
+namespace belljar {
+namespace {
+
+using Arguments = std::span<char* const>;
+
+int usage_error(std::string message) {
+  return report_refusal({ErrorCode::usage, std::move(message)}, {});
+}
+
+int print(std::string_view text) {
+  return write_all(STDOUT_FILENO, text) ? 0 : error_exit_status(ErrorCode::internal);
+}
+
+int run(Arguments arguments) {
+  return run_command(arguments, execute_run);
+}
+
+constexpr std::string_view kDoctorHelp =
+    "usage: belljar doctor [--json]\n\n"
+    "Says for each wall and limit whether this host enforces it, holds it more weakly or lacks it,\n"
+    "why, and how to get it.\n";
+
+int doctor(Arguments arguments) {
+  constexpr Option kOptions[] = {{"json", "", "print JSON"}, {"help", "", "show this help"}};
+  const ParsedOptions parsed = parse_options(kOptions, arguments);
+  if (parsed.error) return report_refusal(*parsed.error, {});
+  if (!parsed.operands.empty())
+    return usage_error(fmt::format("doctor takes options only, not {}", quote(parsed.operands[0])));
+  const auto is_given = [&](std::size_t option) {
+    return std::any_of(parsed.given.begin(), parsed.given.end(),
+                       [&](const GivenOption& each) { return each.option == option; });
+  };
+  if (is_given(1)) return print(kDoctorHelp);
+  return run_doctor(is_given(0));
+}
+
+constexpr std::string_view kGcHelp =
+    "usage: belljar gc\n\n"
+    "Removes control groups and folders that a killed Belljar left behind. Running sandboxes are\n"
+    "left alone.\n";
+
+int gc(Arguments arguments) {
+  constexpr Option kOptions[] = {{"help", "", "show this help"}};
+  const ParsedOptions parsed = parse_options(kOptions, arguments);
+  if (parsed.error) return report_refusal(*parsed.error, {});
+  if (!parsed.operands.empty())
+    return usage_error(fmt::format("gc takes no arguments, not even {}", quote(parsed.operands[0])));
+  return parsed.given.empty() ? run_gc() : print(kGcHelp);
+}
+
+int version(Arguments arguments) {
+  if (!arguments.empty())
+    return usage_error(fmt::format("version takes no arguments, not even {}", quote(arguments[0])));
+  return print("belljar " BELLJAR_VERSION "\n");
+}
+
+int help(Arguments arguments);
+
+struct Command {
+  std::string_view name;
+  std::string_view arguments;
+  std::string_view what;
+  int (*main)(Arguments arguments);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "SCRIPT [ARGS]", "run a script or a command in a new sandbox", run},
+    {"policy", "show", "print the policy that a run would have", policy_command},
+    {"doctor", "[--json]", "say what this host can enforce, and what not", doctor},
+    {"gc", "", "remove what a killed Belljar left behind", gc},
+    {"version", "", "print the version", version},
+    {"help", "[COMMAND]", "show help", help},
+};
+
+const Command* find_command(std::string_view name) {
+  if (name == "--help" || name == "-h") name = "help";
+  if (name == "--version" || name == "-V") name = "version";
+  const auto* found = std::find_if(std::begin(kCommands), std::end(kCommands),
+                                   [&](const Command& command) { return command.name == name; });
+  return found == std::end(kCommands) ? nullptr : found;
+}
+
+int unknown_command(std::string_view written) {
+  const std::string shown = one_line(written, 120);
+  if (written.starts_with('-')) {
+    return usage_error(
+        fmt::format("unknown option {}; options stand after a command: belljar run {} ...", shown, shown));
+  }
+  std::vector<std::string_view> known;
+  for (const Command& command : kCommands) known.push_back(command.name);
+  const std::string_view near = nearest_name(written, known);
+  if (near.empty() && written.find_first_of("./") != std::string_view::npos) {
+    return usage_error(fmt::format("unknown command {0}; to run a script: belljar run {0}", shown));
+  }
+  return usage_error(
+      fmt::format("unknown command {}; {}", shown,
+                  near.empty() ? "belljar --help lists the commands" : fmt::format("did you mean {}?", near)));
+}
+
+int help(Arguments arguments) {
+  if (arguments.empty()) return print(main_help());
+  const Command* command = find_command(arguments[0]);
+  if (command == nullptr) return unknown_command(arguments[0]);
+  if (command->main == help || command->main == version) return print(main_help());
+  char help_option[] = "--help";
+  char* const help_argument = help_option;
+  return command->main(Arguments(&help_argument, 1));
+}
+
+}  // namespace
+
+std::string main_help() {
+  std::string out =
+      "Belljar runs programs that nobody has read, in a sandbox of their own: no network, none of\n"
+      "the host's files, processes or secrets, and limits on memory, time and everything else.\n\n"
+      "usage: belljar COMMAND ...\n\n";
+  for (const Command& command : kCommands) {
+    out += fmt::format("  {:<21} {}\n", fmt::format("{} {}", command.name, command.arguments), command.what);
+  }
+  out +=
+      "\n"
+      "Examples:\n"
+      "  belljar run script.py                      safe defaults: 256M, one core, 30 s\n"
+      "  cat data.csv | belljar run analyse.py      standard input passes through\n"
+      "  belljar run --memory 1G --timeout 5m --mount ./data:/data job.py\n"
+      "  belljar run -e TOKEN --mount ./out:/out:rw --workdir /out -- python3 -c 'print(1)'\n"
+      "  belljar run --json script.py               a record of how it ended, with its output\n"
+      "\n"
+      "belljar COMMAND --help tells more. The exit status of run is the program's own, or 124 for\n"
+      "a limit or the deadline, 125 refused, 126 not executable, 127 not found, 128+n signal n.\n";
+  return out;
+}
+
+int command_line(std::span<char* const> arguments) {
+  if (arguments.empty()) {
+    (void)write_all(STDERR_FILENO, main_help());  // a closed stderr is the caller's choice
+    return error_exit_status(ErrorCode::usage);
+  }
+  const Command* command = find_command(arguments[0]);
+  return command != nullptr ? command->main(arguments.subspan(1)) : unknown_command(arguments[0]);
+}
+
+}  // namespace belljar

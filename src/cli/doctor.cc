@@ -1,0 +1,154 @@
+#include <fmt/format.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "belljar/belljar.h"
+#include "cgroup/cgroup.h"
+#include "cli/execute.h"
+#include "image/active_environment.h"
+#include "image/exposed_secrets.h"
+#include "seccomp/filter.h"
+#include "tiers/tier.h"
+
+namespace belljar {
+namespace {
+
+struct TierReport {
+  std::string name;
+  std::vector<WallReport> walls;
+  std::string why_not;  // empty: a sandbox was started and ended
+};
+
+struct Report {
+  std::string kernel;
+  std::string cgroups;
+  std::vector<TierReport> tiers;
+  std::vector<std::string> hints;
+};
+
+// A wall counts for nothing on a host where no sandbox starts: so one is started.
+std::string try_tier(const Tier& tier) {
+  SandboxSpec spec;
+  spec.tier = tier.name();
+  spec.command = {"true"};
+  spec.stdin_source = StdinSource::none;
+  const Result<Outcome> outcome = run(spec);
+  if (!outcome) return outcome.error().message;
+  return outcome->status == RunStatus::ok ? "" : outcome->reason;
+}
+
+std::string describe_cgroups() {
+  const CgroupSupport& support = cgroup_support();
+  switch (support.version) {
+    case CgroupSupport::Version::none:
+      return "none: " + support.why_not;
+    case CgroupSupport::Version::v1:
+      return "v1";
+    case CgroupSupport::Version::v2:
+      return "v2";
+  }
+  return "unknown";
+}
+
+std::vector<std::string> find_hints() {
+  std::vector<std::string> hints;
+  const auto lookup = [](const char* name) { return std::getenv(name); };
+  for (const char* program : {"python3", "node", "perl"}) {
+    if (const auto outside = find_outside_interpreter(program, lookup))
+      hints.push_back(outside_interpreter_hint(*outside));
+  }
+  const ExposedSecrets secrets = find_exposed_secrets("/usr/local", std::chrono::milliseconds(500));
+  for (const std::string& path : secrets.paths) {
+    hints.push_back(fmt::format(
+        "{} looks like a secret, and every sandbox can read it: hide it (--hide {}) or make it unreadable for others",
+        path, path));
+  }
+  return hints;
+}
+
+Report examine() {
+  Report report;
+  utsname system{};
+  ::uname(&system);
+  report.kernel = fmt::format("{} {}", system.sysname, system.release);
+  report.cgroups = describe_cgroups();
+  for (const Tier* tier : tiers()) report.tiers.push_back({std::string(tier->name()), tier->probe(), try_tier(*tier)});
+  report.hints = find_hints();
+  return report;
+}
+
+const char* state_name(WallState state) {
+  switch (state) {
+    case WallState::enforced:
+      return "enforced";
+    case WallState::weaker:
+      return "weaker";
+    case WallState::missing:
+      return "missing";
+  }
+  return "unknown";
+}
+
+void print_text(const Report& report) {
+  fmt::print("kernel {}, cgroups {}, {}\n", report.kernel, report.cgroups,
+             ::geteuid() == 0 ? "as root" : "as an ordinary user");
+  for (const TierReport& tier : report.tiers) {
+    if (tier.why_not.empty()) {
+      fmt::print("\ntier {}: works (a sandbox was started)\n", tier.name);
+    } else {
+      fmt::print("\ntier {}: does not work: {}\n", tier.name, tier.why_not);
+    }
+    for (const WallReport& wall : tier.walls) {
+      fmt::print("  {:<9} {}\n", state_name(wall.state), wall.name);
+      if (wall.state == WallState::enforced) continue;
+      fmt::print("            why: {}\n            to get it: {}\n", wall.why, wall.remedy);
+    }
+  }
+  fmt::print(
+      "\nseccomp: {} rules compiled to {} instructions (docs/generated/seccomp-container.md has each with its "
+      "reason)\n",
+      container_profile().rules.size(), container_profile().program.size());
+  for (const std::string& hint : report.hints) fmt::print("hint: {}\n", hint);
+}
+
+void print_json(const Report& report) {
+  Json tiers_json = Json::array();
+  for (const TierReport& tier : report.tiers) {
+    Json walls = Json::array();
+    for (const WallReport& wall : tier.walls) {
+      walls.push_back(
+          {{"name", wall.name}, {"state", state_name(wall.state)}, {"why", wall.why}, {"remedy", wall.remedy}});
+    }
+    tiers_json.push_back(
+        {{"name", tier.name}, {"works", tier.why_not.empty()}, {"why_not", tier.why_not}, {"walls", walls}});
+  }
+  const Json all = {{"kernel", report.kernel},
+                    {"cgroups", report.cgroups},
+                    {"root", ::geteuid() == 0},
+                    {"tiers", tiers_json},
+                    {"hints", report.hints}};
+  fmt::print("{}\n", dump_json(all));
+}
+
+}  // namespace
+
+int run_doctor(bool json) {
+  const Report report = examine();
+  if (json) {
+    print_json(report);
+  } else {
+    print_text(report);
+  }
+  for (const TierReport& tier : report.tiers) {
+    if (!tier.why_not.empty()) return 1;
+  }
+  return 0;
+}
+
+}  // namespace belljar

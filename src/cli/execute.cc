@@ -1,0 +1,82 @@
+#include "cli/execute.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/fd.h"
+#include "belljar/belljar.h"
+
+namespace belljar {
+namespace {
+
+// SIGINT, SIGTERM and SIGHUP as something to poll, so that they end the run cleanly.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+    ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+    fd_ = Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  int fd() const { return fd_.get(); }
+
+  // The signal that came, or 0.
+  int received() const {
+    signalfd_siginfo info{};
+    return ::read(fd_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
+  }
+
+ private:
+  Fd fd_;
+};
+
+void say(const std::string& line) {
+  (void)write_all(STDERR_FILENO, "belljar: " + line + "\n");
+}
+
+void say_what_was_dropped(const char* name, const CapturedStream& stream, const SandboxSpec& spec) {
+  if (!stream.truncated) return;
+  say(fmt::format("{} was cut at the output limit of {}; the program wrote {} bytes (--output-limit keeps more)", name,
+                  format_limit(LimitUnit::bytes, spec.limits.output.value), stream.bytes_total));
+}
+
+RunIo plan_io(const RunOptions& options, int cancel_fd) {
+  RunIo io;
+  io.stdin_fd = STDIN_FILENO;
+  io.cancel_fd = cancel_fd;
+  io.capture = options.json;
+  if (options.json) return io;
+  io.stdout_fd = STDOUT_FILENO;
+  io.stderr_fd = STDERR_FILENO;
+  if (::isatty(STDOUT_FILENO) == 1) io.stdout_form = RunIo::Form::terminal_safe;
+  if (::isatty(STDERR_FILENO) == 1) io.stderr_form = RunIo::Form::terminal_safe;
+  return io;
+}
+
+}  // namespace
+
+int execute_run(const SandboxSpec& spec, const RunOptions& options) {
+  const StopSignals stop;
+  const Result<Outcome> outcome = run(spec, plan_io(options, stop.fd()));
+  if (!outcome) return report_refusal(outcome.error(), options);
+  say_what_was_dropped("stdout", outcome->standard_output, spec);
+  say_what_was_dropped("stderr", outcome->standard_error, spec);
+  if (!outcome->reason.empty()) {
+    const bool was_killed = outcome->signal.has_value() && outcome->standard_output.bytes_total > 0;
+    say(outcome->reason + (was_killed && !options.json ? "; output so far is above" : ""));
+  }
+  const bool written = write_record(*outcome, options);
+  if (outcome->status == RunStatus::cancelled) {
+    const int signal = stop.received();
+    return 128 + (signal != 0 ? signal : SIGPIPE);
+  }
+  return written ? exit_status(*outcome) : error_exit_status(ErrorCode::internal);
+}
+
+}  // namespace belljar

@@ -1,0 +1,20 @@
+// What the commands do when the command line is right. The bodies stand in execute.cc, apart from parsing, so that
+// parsing can be tested without making sandboxes.
+#pragma once
+
+#include "cli/run_command.h"
+#include "spec/sandbox_spec.h"
+
+namespace belljar {
+
+// Runs the sandbox, writes its output, the record and the line on stderr; returns the exit status of `belljar run`.
+// The spec has passed validate().
+int execute_run(const SandboxSpec& spec, const RunOptions& options);
+
+// `belljar doctor`; returns its exit status.
+int run_doctor(bool json);
+
+// `belljar gc`; returns its exit status.
+int run_gc();
+
+}  // namespace belljar

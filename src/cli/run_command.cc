@@ -1,0 +1,247 @@
+#include "cli/run_command.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "cli/options.h"
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+// The options that are no part of the policy.
+enum class RunFlag : std::size_t { policy, json, status_fd, help, count };
+
+constexpr Option kRunOptions[] = {
+    {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones"},
+    {"json", "", "write the result record to stdout, with the program's output in it"},
+    {"status-fd", "N", "write the result record, without output, to descriptor N"},
+    {"help", "", "show this help"},
+};
+static_assert(std::size(kRunOptions) == static_cast<std::size_t>(RunFlag::count));
+
+std::string_view unit_argument(LimitUnit unit) {
+  switch (unit) {
+    case LimitUnit::bytes:
+      return "SIZE";
+    case LimitUnit::milliseconds:
+      return "TIME";
+    case LimitUnit::millicpus:
+      return "CORES";
+    case LimitUnit::count:
+      break;
+  }
+  return "NUMBER";
+}
+
+// One table for reading: first the limits, then the policy's flags, then kRunOptions.
+std::vector<Option> all_options() {
+  std::vector<Option> options;
+  options.reserve(limit_rows().size() + policy_flags().size() + std::size(kRunOptions));
+  for (const LimitRow& row : limit_rows()) options.push_back({row.flag, unit_argument(row.unit), row.what});
+  for (const PolicyFlag& flag : policy_flags()) options.push_back({flag.name, flag.argument, flag.what});
+  options.insert(options.end(), std::begin(kRunOptions), std::end(kRunOptions));
+  return options;
+}
+
+// Which of kRunOptions an index of all_options() is; nothing for limits and flags of the policy.
+std::optional<RunFlag> run_flag(std::size_t option) {
+  const std::size_t before = limit_rows().size() + policy_flags().size();
+  if (option < before) return std::nullopt;
+  return static_cast<RunFlag>(option - before);
+}
+
+Result<void> apply_files(Policy& policy, const ParsedOptions& parsed) {
+  for (const GivenOption& given : parsed.given) {
+    if (run_flag(given.option) == RunFlag::policy) TRY_VOID(apply_policy_file(policy, std::string(given.value)));
+  }
+  return {};
+}
+
+Result<void> apply_flags(Policy& policy, const ParsedOptions& parsed) {
+  policy.begin_layer();
+  const auto rows = limit_rows();
+  const auto flags = policy_flags();
+  for (const GivenOption& given : parsed.given) {
+    if (given.option < rows.size()) {
+      const LimitRow& row = rows[given.option];
+      TRY_VOID(policy.set_limit(row, given.value, written_option(row.flag)));
+    } else if (given.option < rows.size() + flags.size()) {
+      const PolicyFlag& flag = flags[given.option - rows.size()];
+      const std::string_view value = flag.argument.empty() ? flag.fixed_value : given.value;
+      TRY_VOID((policy.*flag.set)(value, written_option(flag.name)));
+    }
+  }
+  return {};
+}
+
+bool is_given(const ParsedOptions& parsed, RunFlag flag) {
+  for (const GivenOption& given : parsed.given) {
+    if (run_flag(given.option) == flag) return true;
+  }
+  return false;
+}
+
+Result<int> parse_status_fd(std::string_view text) {
+  const auto wrong = [&](std::string_view why) {
+    return fail(ErrorCode::bad_value, fmt::format("--status-fd: {} {}", quote(text), why));
+  };
+  int fd = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
+  if (error != std::errc{} || end != text.data() + text.size() || fd < 0) {
+    return wrong("is not a descriptor; write a number, such as 3 with 3>status.json after the command");
+  }
+  const int mode = ::fcntl(fd, F_GETFL);  // fcntl(2)
+  if (mode < 0) return wrong(fmt::format("is not open; open it in the shell with {}>status.json", fd));
+  if ((mode & O_ACCMODE) == O_RDONLY) return wrong("is not open for writing");
+  return fd;
+}
+
+// The report's options are filled in as far as they are right, also when an error is returned.
+Result<void> read_run_options(const ParsedOptions& parsed, RunOptions& options) {
+  options.json = is_given(parsed, RunFlag::json);
+  for (const GivenOption& given : parsed.given) {
+    if (run_flag(given.option) == RunFlag::status_fd) options.status_fd = TRY(parse_status_fd(given.value));
+  }
+  return {};
+}
+
+void set_program(SandboxSpec& spec, const ParsedOptions& parsed) {
+  auto& arguments = parsed.after_dashes ? spec.command : spec.script_arguments;
+  auto operands = parsed.operands;
+  if (!parsed.after_dashes && !operands.empty()) {
+    spec.script = operands[0];
+    operands = operands.subspan(1);
+  }
+  arguments.assign(operands.begin(), operands.end());
+}
+
+Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
+  if (parsed.error) return std::unexpected(*parsed.error);
+  if (parsed.operands.empty()) {
+    return fail(ErrorCode::usage,
+                "there is nothing to run; write belljar run SCRIPT [ARGS] or belljar run -- COMMAND [ARGS]");
+  }
+  Policy policy;
+  TRY_VOID(apply_files(policy, parsed));
+  TRY_VOID(apply_flags(policy, parsed));
+  SandboxSpec spec = TRY(policy.resolve([](const char* name) -> const char* { return std::getenv(name); }));
+  set_program(spec, parsed);
+  if (!parsed.after_dashes && spec.script.empty()) return fail(ErrorCode::usage, "the script's name is empty");
+  TRY_VOID(validate(spec));
+  return spec;
+}
+
+Result<std::string> show_policy(const ParsedOptions& parsed) {
+  if (parsed.error) return std::unexpected(*parsed.error);
+  if (!parsed.operands.empty()) {
+    return fail(ErrorCode::usage, fmt::format("policy show takes options only, not {}", quote(parsed.operands[0])));
+  }
+  for (const RunFlag flag : {RunFlag::json, RunFlag::status_fd}) {
+    if (!is_given(parsed, flag)) continue;
+    const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
+    return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));
+  }
+  Policy policy;
+  TRY_VOID(apply_files(policy, parsed));
+  TRY_VOID(apply_flags(policy, parsed));
+  return policy_to_toml(policy);
+}
+
+}  // namespace
+
+std::string run_help() {
+  std::string out =
+      "usage: belljar run [OPTIONS] SCRIPT [ARGS]\n"
+      "       belljar run [OPTIONS] -- COMMAND [ARGS]\n\n"
+      "Runs a script (.py .sh .js .pl, or with a #! line) or a command of the image in a new\n"
+      "sandbox. Everything after SCRIPT belongs to the script.\n\n"
+      "Limits:\n";
+  std::vector<std::string> texts;
+  std::vector<Option> limits;
+  texts.reserve(limit_rows().size());
+  for (const LimitRow& row : limit_rows()) {
+    texts.push_back(fmt::format("{} (default {})", row.what, format_limit(row.unit, row.preset)));
+    limits.push_back({row.flag, unit_argument(row.unit), texts.back()});
+  }
+  out += options_help(limits);
+  std::vector<Option> flags;
+  for (const PolicyFlag& flag : policy_flags()) flags.push_back({flag.name, flag.argument, flag.what});
+  out += "\nWhat the program sees:\n" + options_help(flags);
+  out += "\nPolicy and result:\n" + options_help(kRunOptions);
+  out +=
+      "\nSIZE is in bytes or has K, M, G or T after it; TIME is in seconds or has ms, s, m, h or d.\n"
+      "Exit status: the program's own; 124 limit or deadline, 125 refused by Belljar, 126 not\n"
+      "executable, 127 not found, 128+n signal n. --json and --status-fd tell them apart.\n";
+  return out;
+}
+
+std::string policy_help() {
+  return "usage: belljar policy show [--policy FILE] [OPTIONS of belljar run]\n\n"
+         "Prints the policy that a run with these options would have, as a policy file (TOML).\n";
+}
+
+int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
+  const std::vector<Option> table = all_options();
+  const ParsedOptions parsed = parse_options(table, arguments);
+  if (is_given(parsed, RunFlag::help)) {
+    return write_all(STDOUT_FILENO, run_help()) ? 0 : error_exit_status(ErrorCode::internal);
+  }
+  RunOptions options;
+  const Result<void> read = read_run_options(parsed, options);
+  const Result<SandboxSpec> spec = make_spec(parsed);
+  if (parsed.error) return report_refusal(*parsed.error, options);
+  if (!read) return report_refusal(read.error(), options);
+  if (!spec) return report_refusal(spec.error(), options);
+  return execute(*spec, options);
+}
+
+int policy_command(std::span<char* const> arguments) {
+  const std::string_view verb = arguments.empty() ? "" : arguments[0];
+  if (verb == "--help") return write_all(STDOUT_FILENO, policy_help()) ? 0 : error_exit_status(ErrorCode::internal);
+  if (verb != "show") {
+    return report_refusal(
+        {ErrorCode::usage, verb.empty()
+                               ? "policy needs a word after it: belljar policy show"
+                               : fmt::format("unknown command policy {}; did you mean policy show?", one_line(verb))},
+        {});
+  }
+  const std::vector<Option> table = all_options();
+  const ParsedOptions parsed = parse_options(table, arguments.subspan(1));
+  const bool wants_help = is_given(parsed, RunFlag::help);
+  const Result<std::string> shown = wants_help ? policy_help() : show_policy(parsed);
+  if (!shown) return report_refusal(shown.error(), {});
+  return write_all(STDOUT_FILENO, *shown) ? 0 : error_exit_status(ErrorCode::internal);
+}
+
+bool write_record(const Outcome& outcome, const RunOptions& options) {
+  const auto write_line = [&outcome](int fd, StreamContent content) {
+    const auto written = write_all(fd, outcome_to_json(outcome, content) + "\n");
+    if (written) return true;
+    const std::string message =
+        fmt::format("belljar: the result record can't be written: {}\n", errno_text(written.error().value));
+    (void)write_all(STDERR_FILENO, message);  // there is nowhere else to say it
+    return false;
+  };
+  bool all_written = true;
+  if (options.json) all_written = write_line(STDOUT_FILENO, StreamContent::included);
+  if (options.status_fd) all_written = write_line(*options.status_fd, StreamContent::omitted) && all_written;
+  return all_written;
+}
+
+int report_refusal(const Error& error, const RunOptions& options) {
+  (void)write_all(STDERR_FILENO,
+                  fmt::format("belljar: {}\n", error.message));  // a closed stderr is the caller's choice
+  const RunStatus status = error.code == ErrorCode::internal ? RunStatus::internal : RunStatus::denied;
+  write_record({.status = status, .reason = error.message, .error = error}, options);
+  return error_exit_status(error.code);
+}
+
+}  // namespace belljar

@@ -1,0 +1,39 @@
+// `belljar run` and `belljar policy show`: from arguments to a checked SandboxSpec.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+#include "spec/outcome.h"
+#include "spec/policy.h"
+#include "spec/sandbox_spec.h"
+
+namespace belljar {
+
+struct RunOptions {
+  bool json = false;             // capture the streams and write the record to stdout
+  std::optional<int> status_fd;  // write the record, without the streams, to this descriptor
+};
+
+using RunExecutor = std::function<int(const SandboxSpec&, const RunOptions&)>;
+
+// `arguments` are those after "run". Returns the exit status. Whatever is wrong with the arguments becomes one line on
+// stderr, and the record where one was asked for.
+int run_command(std::span<char* const> arguments, const RunExecutor& execute);
+
+// `arguments` are those after "policy".
+int policy_command(std::span<char* const> arguments);
+
+std::string run_help();
+std::string policy_help();
+
+// Writes the record where `options` want it. A record that can't be written is reported on stderr: false.
+bool write_record(const Outcome& outcome, const RunOptions& options);
+
+// Reports an error from before the program ran: the line on stderr, and the record. Returns the exit status.
+int report_refusal(const Error& error, const RunOptions& options);
+
+}  // namespace belljar

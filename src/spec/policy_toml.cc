@@ -1,0 +1,404 @@
+// Policy files: the only place that knows the TOML library. It is told not to throw; what it hands back is checked here
+// key by key, with the line of each in the error.
+#define TOML_EXCEPTIONS 0
+#define TOML_HEADER_ONLY 1
+#define TOML_ENABLE_FORMATTERS 0
+#define TOML_MAX_NESTED_VALUES 16
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <iterator>
+#include <optional>
+
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "spec/errors.h"
+#include "spec/names.h"
+#include "spec/policy.h"
+
+namespace belljar {
+namespace {
+
+using Line = toml::source_index;
+
+// Where messages point: the file, and the way to the key.
+class Place {
+ public:
+  explicit Place(std::string_view file_name) : file_(one_line(file_name)) {}
+
+  std::string at(Line line, std::string_view key) const {
+    return key.empty() ? fmt::format("{}:{}", file_, line) : fmt::format("{}:{}: {}", file_, line, one_line(key));
+  }
+  const std::string& file() const { return file_; }
+
+ private:
+  std::string file_;
+};
+
+std::unexpected<Error> bad(std::string_view where, std::string_view what) {
+  return fail(ErrorCode::bad_policy, fmt::format("{}: {}", where, what));
+}
+
+// Errors of single values become errors of the policy.
+Result<void> as_policy_error(Result<void> result) {
+  if (!result) result.error().code = ErrorCode::bad_policy;
+  return result;
+}
+
+std::string_view type_name(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    case toml::node_type::string:
+      return "a string";
+    case toml::node_type::integer:
+      return "an integer";
+    case toml::node_type::floating_point:
+      return "a number with a point";
+    case toml::node_type::boolean:
+      return "a boolean";
+    default:
+      return "a date or time";
+  }
+}
+
+std::unexpected<Error> wrong_type(std::string_view where, std::string_view wanted, const toml::node& node) {
+  return bad(where, fmt::format("must be {}, not {}", wanted, type_name(node)));
+}
+
+Line line_of(const toml::key& key) {
+  return key.source().begin.line;
+}
+Line line_of(const toml::node& node) {
+  return node.source().begin.line;
+}
+
+struct Entry {
+  std::string_view name;
+  Line line;
+  const toml::node* node;
+};
+
+// The entries in the order of the file, so that the first mistake is the one reported.
+std::vector<Entry> entries_of(const toml::table& table) {
+  std::vector<Entry> entries;
+  for (const auto& [key, node] : table) entries.push_back({key.str(), line_of(key), &node});
+  std::stable_sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.line < b.line; });
+  return entries;
+}
+
+std::unexpected<Error> unknown_key(const Place& place, const Entry& entry, std::string_view parent,
+                                   std::span<const std::string_view> known) {
+  const std::string full_name = parent.empty() ? std::string(entry.name) : fmt::format("{}.{}", parent, entry.name);
+  return bad(place.at(entry.line, full_name), "there is no such key; " + name_hint(entry.name, known));
+}
+
+// A limit is a string as on the command line, or a plain number. Nothing for other types.
+std::optional<std::string> limit_text(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* number = node.as_integer()) return fmt::format("{}", number->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  return std::nullopt;
+}
+
+Result<void> apply_limits(Policy& policy, const toml::table& table, const Place& place) {
+  for (const Entry& entry : entries_of(table)) {
+    const auto rows = limit_rows();
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const LimitRow& each) { return each.name == entry.name; });
+    if (row == rows.end()) {
+      std::vector<std::string_view> known;
+      for (const LimitRow& each : rows) known.push_back(each.name);
+      return unknown_key(place, entry, "limits", known);
+    }
+    const std::string where = place.at(entry.line, fmt::format("limits.{}", entry.name));
+    const std::optional<std::string> text = limit_text(*entry.node);
+    if (!text) {
+      const std::string wanted =
+          fmt::format("a string such as \"{}\" or a number", format_limit(row->unit, row->preset));
+      return wrong_type(where, wanted, *entry.node);
+    }
+    TRY_VOID(as_policy_error(policy.set_limit(*row, *text, where)));
+  }
+  return {};
+}
+
+Result<void> apply_environment(Policy& policy, const toml::table& table, const Place& place) {
+  for (const Entry& entry : entries_of(table)) {
+    const std::string where = place.at(entry.line, fmt::format("environment.{}", entry.name));
+    const auto* value = entry.node->as_string();
+    if (value == nullptr) {
+      if (entry.name != "pass" || !entry.node->is_array()) return wrong_type(where, "a string", *entry.node);
+      return bad(where, "to pass variables of the caller on, write pass_environment = [\"NAME\"] above all tables");
+    }
+    TRY_VOID(as_policy_error(policy.add_environment({std::string(entry.name), value->get(), where})));
+  }
+  return {};
+}
+
+Result<MountSpec> read_mount(const toml::table& table, Line line, const Place& place) {
+  constexpr std::string_view kKnown[] = {"source", "target", "access"};
+  MountSpec mount;
+  for (const Entry& entry : entries_of(table)) {
+    if (std::find(std::begin(kKnown), std::end(kKnown), entry.name) == std::end(kKnown)) {
+      return unknown_key(place, entry, "mounts", kKnown);
+    }
+    const std::string where = place.at(entry.line, fmt::format("mounts.{}", entry.name));
+    const auto* text = entry.node->as_string();
+    if (text == nullptr) return wrong_type(where, "a string", *entry.node);
+    if (entry.name == "source") {
+      mount.source = text->get();
+    } else if (entry.name == "target") {
+      mount.target = text->get();
+    } else if (text->get() == "rw") {
+      mount.access = MountAccess::read_write;
+    } else if (text->get() != "ro") {
+      return bad(where, fmt::format("{} is not known; write \"ro\" or \"rw\"", quote(text->get())));
+    }
+  }
+  for (const std::string_view needed : {"source", "target"}) {
+    if (!table.contains(needed)) return bad(place.at(line, "mounts"), fmt::format("this mount has no {}", needed));
+  }
+  return mount;
+}
+
+Result<void> apply_mounts(Policy& policy, const toml::array& array, const Place& place) {
+  for (const toml::node& node : array) {
+    const auto* table = node.as_table();
+    if (table == nullptr) return wrong_type(place.at(line_of(node), "mounts"), "tables: write [[mounts]]", node);
+    MountSpec mount = TRY(read_mount(*table, line_of(node), place));
+    TRY_VOID(as_policy_error(policy.add_mount(std::move(mount), place.at(line_of(node), "mounts"))));
+  }
+  return {};
+}
+
+Result<void> apply_table(Policy& policy, const Entry& entry, const Place& place) {
+  const std::string where = place.at(entry.line, entry.name);
+  if (entry.name == "mounts") {
+    const auto* array = entry.node->as_array();
+    return array != nullptr ? apply_mounts(policy, *array, place)
+                            : wrong_type(where, "tables: write [[mounts]]", *entry.node);
+  }
+  const auto* table = entry.node->as_table();
+  if (table == nullptr) return wrong_type(where, fmt::format("a table: write [{}]", entry.name), *entry.node);
+  return entry.name == "limits" ? apply_limits(policy, *table, place) : apply_environment(policy, *table, place);
+}
+
+Result<void> apply_key(Policy& policy, const PolicyKey& key, const Entry& entry, const Place& place) {
+  const std::string where = place.at(entry.line, key.name);
+  if (key.form == PolicyForm::table) return apply_table(policy, entry, place);
+  if (key.form == PolicyForm::text) {
+    const auto* text = entry.node->as_string();
+    if (text == nullptr) return wrong_type(where, "a string", *entry.node);
+    return as_policy_error((policy.*key.set)(text->get(), where));
+  }
+  const auto* array = entry.node->as_array();
+  if (array == nullptr) return wrong_type(where, "an array of strings", *entry.node);
+  for (const toml::node& node : *array) {
+    const std::string element_where = place.at(line_of(node), key.name);
+    const auto* text = node.as_string();
+    if (text == nullptr) return wrong_type(element_where, "an array of strings", *entry.node);
+    TRY_VOID(as_policy_error((policy.*key.set)(text->get(), element_where)));
+  }
+  return {};
+}
+
+Result<void> apply_root(Policy& policy, const toml::table& root, const Place& place) {
+  for (const Entry& entry : entries_of(root)) {
+    if (const std::string_view refusal = network_refusal(entry.name); !refusal.empty()) {
+      return bad(place.at(entry.line, entry.name), refusal);
+    }
+    const auto keys = policy_keys();
+    const auto key =
+        std::find_if(keys.begin(), keys.end(), [&](const PolicyKey& each) { return each.name == entry.name; });
+    if (key == keys.end()) {
+      std::vector<std::string_view> known;
+      for (const PolicyKey& each : keys) known.push_back(each.name);
+      return unknown_key(place, entry, "", known);
+    }
+    TRY_VOID(apply_key(policy, *key, entry, place));
+  }
+  // A name in both would depend on which of them is read first.
+  const auto* passed = root["pass_environment"].as_array();
+  const auto* given = root["environment"].as_table();
+  if (passed == nullptr || given == nullptr) return {};
+  for (const toml::node& name : *passed) {
+    const std::string& text = name.as_string()->get();
+    if (given->contains(text)) {
+      return bad(place.at(line_of(name), "pass_environment"),
+                 fmt::format("{} is in [environment] too", one_line(text)));
+    }
+  }
+  return {};
+}
+
+// Skips what can hold any text: a comment or a string. `i` is at its first character; afterwards at its last.
+void skip_comment_or_string(std::string_view text, std::size_t& i, Line& line) {
+  const char opener = text[i];
+  if (opener == '#') {
+    i = std::min(text.find('\n', i), text.size()) - 1;
+    return;
+  }
+  const std::string_view three = text.substr(i, 3);
+  const bool many_lines = three.size() == 3 && three[1] == opener && three[2] == opener;
+  const std::size_t quotes = many_lines ? 3 : 1;
+  for (i += quotes; i < text.size(); ++i) {
+    if (text[i] == '\n' && !many_lines) break;  // not closed: the parser will say so
+    if (text[i] == '\n') ++line;
+    if (text[i] == '\\' && opener == '"') {
+      ++i;
+      if (i < text.size() && text[i] == '\n') ++line;
+    } else if (text.substr(i, quotes) == three.substr(0, quotes)) {
+      i += quotes - 1;
+      return;
+    }
+  }
+  --i;
+}
+
+// Keys with many dots make tables inside tables, and destroying those takes stack for each. Finds the line of the
+// first.
+std::optional<Line> first_line_with_deep_key(std::string_view text) {
+  constexpr std::size_t kDotsMax = 16;
+  Line line = 1;
+  std::size_t dots = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '#' || c == '"' || c == '\'') {
+      skip_comment_or_string(text, i, line);
+    } else if (c == '.') {
+      if (++dots > kDotsMax) return line;
+    } else if (c == '\n' || c == '=' || c == ',' || c == '{' || c == '[') {
+      dots = 0;
+      if (c == '\n') ++line;
+    }
+  }
+  return std::nullopt;
+}
+
+std::string toml_string(std::string_view text) {
+  std::string out = "\"";
+  for (std::string_view rest = text; !rest.empty();) {
+    const Utf8Step step = decode_utf8(rest);
+    if (step.code_point == '"' || step.code_point == '\\') {
+      out += '\\';
+      out += static_cast<char>(step.code_point);
+    } else if (is_active_in_terminal(step.code_point)) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04X}", static_cast<unsigned>(step.code_point));
+    } else {
+      out += rest.substr(0, step.length);
+    }
+    rest.remove_prefix(step.length);
+  }
+  return out + '"';
+}
+
+std::string toml_list(const std::vector<std::string>& items) {
+  std::string out = "[";
+  for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + toml_string(item);
+  return out + "]";
+}
+
+Result<void> check_writable(const SandboxSpec& spec, const std::vector<EnvironmentRequest>& environment) {
+  const auto check = [](std::string_view text, std::string_view what) -> Result<void> {
+    if (is_utf8(text)) return {};
+    return fail(ErrorCode::bad_value,
+                fmt::format("{} {} is not UTF-8 and can't be written as TOML", what, quote(text)));
+  };
+  TRY_VOID(check(spec.workdir, "workdir"));
+  TRY_VOID(check(spec.venv, "venv"));
+  for (const std::string& path : spec.hidden_paths) TRY_VOID(check(path, "hide"));
+  for (const MountSpec& mount : spec.mounts) {
+    TRY_VOID(check(mount.source, "mount source"));
+    TRY_VOID(check(mount.target, "mount target"));
+  }
+  for (const EnvironmentRequest& request : environment) {
+    // The value is not shown: it may be a secret.
+    if (!is_utf8(request.value.value_or(""))) {
+      return fail(ErrorCode::bad_value,
+                  fmt::format("the value of {} is not UTF-8 and can't be written as TOML", request.name));
+    }
+  }
+  return {};
+}
+
+void put_top_keys(std::string& out, const Policy& policy) {
+  const SandboxSpec& spec = policy.spec();
+  const auto put = [&out](std::string_view key, const std::string& value) {
+    out += fmt::format("{} = {}\n", key, value);
+  };
+  put("tier", toml_string(spec.tier));
+  if (!spec.workdir.empty()) put("workdir", toml_string(spec.workdir));
+  if (!spec.venv.empty()) put("venv", toml_string(spec.venv));
+  if (!spec.hidden_paths.empty()) put("hide", toml_list(spec.hidden_paths));
+  if (!spec.required.empty()) put("require", toml_list(spec.required));
+  put("on_output_limit", spec.output_policy == OutputPolicy::kill ? "\"kill\"" : "\"truncate\"");
+  put("stdin", spec.stdin_source == StdinSource::none ? "\"none\"" : "\"inherit\"");
+  std::vector<std::string> passed;
+  for (const EnvironmentRequest& request : policy.environment()) {
+    if (!request.value) passed.push_back(request.name);
+  }
+  if (!passed.empty()) put("pass_environment", toml_list(passed));
+}
+
+void put_tables(std::string& out, const Policy& policy) {
+  const SandboxSpec& spec = policy.spec();
+  out += "\n[limits]\n";
+  for (const LimitRow& row : limit_rows()) {
+    const Limit& limit = spec.limits.*row.field;
+    const std::string line = fmt::format("{} = \"{}\"", row.name, format_limit(row.unit, limit.value));
+    out += limit.source == LimitSource::named ? line + "\n" : "# " + line + "  # the default\n";
+  }
+  bool has_header = false;
+  for (const EnvironmentRequest& request : policy.environment()) {
+    if (!request.value) continue;
+    if (!std::exchange(has_header, true)) out += "\n[environment]\n";
+    out += fmt::format("{} = {}\n", toml_string(request.name), toml_string(*request.value));
+  }
+  for (const MountSpec& mount : spec.mounts) {
+    out += fmt::format("\n[[mounts]]\nsource = {}\ntarget = {}\naccess = \"{}\"\n", toml_string(mount.source),
+                       toml_string(mount.target), mount.access == MountAccess::read_write ? "rw" : "ro");
+  }
+}
+
+}  // namespace
+
+Result<void> apply_policy_text(Policy& policy, std::string_view text, std::string_view file_name) {
+  const Place place(file_name);
+  if (text.size() > kPolicyBytesMax) {
+    return bad(place.file(), fmt::format("a policy file has at most {} bytes", kPolicyBytesMax));
+  }
+  if (const auto line = first_line_with_deep_key(text)) return bad(place.at(*line, ""), "a key has too many dots");
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) {
+    const toml::parse_error& error = parsed.error();
+    return bad(place.at(error.source().begin.line, ""), "this is not TOML: " + one_line(error.description()));
+  }
+  policy.begin_layer();
+  return apply_root(policy, parsed.table(), place);
+}
+
+Result<void> apply_policy_file(Policy& policy, const std::string& path) {
+  const auto text = read_file_at(AT_FDCWD, path.c_str(), kPolicyBytesMax);
+  if (!text) {
+    if (text.error().value == EFBIG)
+      return bad(one_line(path), fmt::format("a policy file has at most {} bytes", kPolicyBytesMax));
+    return bad(one_line(path), fmt::format("the policy file can't be read: {}", errno_text(text.error().value)));
+  }
+  return apply_policy_text(policy, *text, path);
+}
+
+Result<std::string> policy_to_toml(const Policy& policy) {
+  TRY_VOID(check_writable(policy.spec(), policy.environment()));
+  std::string out;
+  put_top_keys(out, policy);
+  put_tables(out, policy);
+  return out;
+}
+
+}  // namespace belljar
