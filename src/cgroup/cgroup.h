@@ -55,7 +55,8 @@ class [[nodiscard]] CgroupDir {
   virtual Result<CgroupUsage> usage() const = 0;
 
   // Kills every process in the groups until none is left or two seconds have passed: by cgroup.kill, or by setting the
-  // task limit to 0, so that no fork succeeds any more, and passing over the members.
+  // task limit to 0, so that no fork succeeds any more, and passing over the members. It doesn't reach a process that
+  // has not moved itself in yet: its parent kills that one.
   virtual void kill_all() = 0;
 
   // Removes the groups; called by the destructor too. False when something is still inside.
