@@ -19,13 +19,14 @@ struct CgroupSupport {
   enum class Version { none, v1, v2 };
   Version version = Version::none;  // v1 on hybrid hosts whose controllers are on v1
   bool memory = false;
-  bool swap = false;  // memory.swap.max or memory.memsw; true too where the host has no swap
+  bool swap = false;           // memory.swap.max or memory.memsw; true too where the host has no swap
+  bool kernel_memory = false;  // pipes, sockets, page tables and so on count as memory
   bool cpu = false;
   bool tasks = false;
   // True where more would be held if this user's systemd gave Belljar a group of its own, as in
   // `systemd-run --user --scope -p Delegate=yes belljar ...` (systemd-run(1)).
   bool scope_helps = false;
-  std::string why_not;  // one line; empty when all of memory, cpu and tasks are held
+  std::string why_not;  // one line; empty when all of memory, kernel memory, cpu and tasks are held
 };
 
 struct CgroupUsage {
@@ -39,7 +40,7 @@ struct CgroupUsage {
   std::uint64_t task_refusals = 0;  // forks refused at the task limit
 };
 
-// The groups of one sandbox. Its destructor kills what is left in them and removes them.
+// The groups of one sandbox, for one thread at a time. Its destructor kills what is left in them and removes them.
 class [[nodiscard]] CgroupDir {
  public:
   virtual ~CgroupDir() = default;

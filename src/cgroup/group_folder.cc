@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kControlFileBytesMax = 64 * 1024;
+constexpr std::size_t kControlFileBytesMax = 4096;
 constexpr std::size_t kProcessListBytesMax = 64 * 1024 * 1024;  // 4 million ids with their newlines
 constexpr std::size_t kKillBatch = 64;                          // descriptors in use at once
 
@@ -79,12 +79,17 @@ std::uint64_t counter_in(std::string_view text, std::string_view key) {
   return 0;
 }
 
-std::string read_control_text(int folder_fd, const char* file) {
-  return read_file_at(folder_fd, file, kControlFileBytesMax).value_or(std::string());
+std::string read_control_text(const std::string& path) {
+  const auto file = open_at(AT_FDCWD, path.c_str(), O_RDONLY);
+  if (!file) return {};
+  // The kernel hands out a small file whole in one read, so there is no loop to the end.
+  char text[kControlFileBytesMax];
+  const ssize_t size = ::read(file->get(), text, sizeof text);
+  return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
 }
 
-std::uint64_t read_control_number(int folder_fd, const char* file) {
-  const std::string text = read_control_text(folder_fd, file);
+std::uint64_t read_control_number(const std::string& path) {
+  const std::string text = read_control_text(path);
   std::uint64_t value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return value;

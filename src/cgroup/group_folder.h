@@ -18,9 +18,9 @@ namespace belljar {
 // The number after `key` in lines of "key number"; 0 where there is none.
 std::uint64_t counter_in(std::string_view text, std::string_view key);
 
-// A control file's text or number; empty or 0 where it is missing or can't be read.
-std::string read_control_text(int folder_fd, const char* file);
-std::uint64_t read_control_number(int folder_fd, const char* file);
+// A small control file's text or number; empty or 0 where it is missing or can't be read.
+std::string read_control_text(const std::string& path);
+std::uint64_t read_control_number(const std::string& path);
 
 // The ids of the processes in the group (cgroup.procs), as seen from the caller's pid namespace. Empty when it is gone.
 std::vector<pid_t> group_processes(const std::string& folder);

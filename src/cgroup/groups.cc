@@ -22,6 +22,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKillTimeMax{2000};
 constexpr milliseconds kRemoveTimeMax{500};
 constexpr int kCreateTries = 100;
+constexpr std::uint64_t kSocketShare = 8;     // v1: socket buffers get this part of the memory limit on top of it
 constexpr std::uint64_t kPeriodUs = 100'000;  // the kernel's default length of a CPU quota's period, on v1 and v2
 constexpr std::uint64_t kQuotaUsMin = 1'000;  // and its smallest quota
 
@@ -57,7 +58,7 @@ std::unexpected<Error> folder_error(const std::string& path, int errno_value) {
 
 // Writes one control file of a limit; the error names the limit as the caller knows it.
 Result<void> set_limit(const GroupFolder& folder, const char* limit, const char* file, const std::string& value) {
-  const auto written = write_control_file(folder.fd.get(), file, value);
+  const auto written = write_control_file(AT_FDCWD, (folder.path + "/" + file).c_str(), value);
   if (!written) return std::unexpected(limit_error(folder, limit, file, written.error().value));
   return {};
 }
@@ -79,7 +80,6 @@ class Groups : public CgroupDir {
   }
 
   bool remove() final {
-    for (GroupFolder& folder : folders_) folder.tasks.reset();
     std::erase_if(folders_, [](const GroupFolder& folder) {
       return remove_folder(folder.path, milliseconds(0)) == Removal::done;
     });
@@ -109,13 +109,14 @@ class Groups : public CgroupDir {
   void add_task_usage(CgroupUsage& usage) const {
     const GroupFolder* folder = folder_with(Controller::pids);
     if (folder == nullptr) return;
-    const int fd = folder->fd.get();
-    usage.tasks_peak = read_control_number(fd, "pids.peak");
+    const std::string& path = folder->path;
+    usage.tasks_peak = read_control_number(path + "/pids.peak");
     if (usage.tasks_peak == 0) {
-      tasks_seen_max_ = std::max(tasks_seen_max_, read_control_number(fd, "pids.current"));
+      tasks_seen_max_ = std::max(tasks_seen_max_, read_control_number(path + "/pids.current"));
       usage.tasks_peak = tasks_seen_max_;
     }
-    usage.task_refusals = refusals_known_ ? refusals_at_kill_ : counter_in(read_control_text(fd, "pids.events"), "max");
+    usage.task_refusals =
+        refusals_known_ ? refusals_at_kill_ : counter_in(read_control_text(path + "/pids.events"), "max");
   }
 
  private:
@@ -123,7 +124,7 @@ class Groups : public CgroupDir {
   void remember_refusals() {
     const GroupFolder* folder = folder_with(Controller::pids);
     if (refusals_known_ || folder == nullptr) return;
-    refusals_at_kill_ = counter_in(read_control_text(folder->fd.get(), "pids.events"), "max");
+    refusals_at_kill_ = counter_in(read_control_text(folder->path + "/pids.events"), "max");
     refusals_known_ = true;
   }
 
@@ -145,9 +146,10 @@ class V1Groups final : public Groups {
   // Permission to move is the opener's, so the files are opened here and written by the sandbox's first process.
   Result<void> open_tasks() {
     for (GroupFolder& folder : group_folders()) {
-      auto tasks = open_at(folder.fd.get(), "tasks", O_WRONLY);
-      if (!tasks) return folder_error(folder.path + "/tasks", tasks.error().value);
-      folder.tasks = std::move(*tasks);
+      const std::string path = folder.path + "/tasks";
+      auto tasks = open_at(AT_FDCWD, path.c_str(), O_WRONLY);
+      if (!tasks) return folder_error(path, tasks.error().value);
+      folder.entry = std::move(*tasks);
     }
     return {};
   }
@@ -160,6 +162,10 @@ class V1Groups final : public Groups {
       if (swap_control == SwapControl::limited) {
         TRY_VOID(set_limit(*folder, "memory", "memory.memsw.limit_in_bytes", bytes));
       }
+      // v1 counts the buffers of TCP and UDP sockets apart, and only where they have a limit of their own: without it a
+      // program could hold any amount in connections to itself.
+      TRY_VOID(set_limit(*folder, "memory", "memory.kmem.tcp.limit_in_bytes",
+                         fmt::to_string(limits.memory.value / kSocketShare)));
     }
     if (const GroupFolder* folder = folder_with(Controller::pids)) {
       TRY_VOID(set_limit(*folder, "tasks", "pids.max", fmt::to_string(limits.tasks.value)));
@@ -170,7 +176,7 @@ class V1Groups final : public Groups {
 
   std::vector<int> attach_fds() const override {
     std::vector<int> fds;
-    for (const GroupFolder& folder : group_folders()) fds.push_back(folder.tasks.get());
+    for (const GroupFolder& folder : group_folders()) fds.push_back(folder.entry.get());
     return fds;
   }
 
@@ -180,10 +186,11 @@ class V1Groups final : public Groups {
     if (group_folders().empty()) return removed_error();
     CgroupUsage usage;
     if (const GroupFolder* folder = folder_with(Controller::memory)) {
-      const int fd = folder->fd.get();
-      usage.memory_peak_bytes = read_control_number(fd, "memory.memsw.max_usage_in_bytes");
-      if (usage.memory_peak_bytes == 0) usage.memory_peak_bytes = read_control_number(fd, "memory.max_usage_in_bytes");
-      usage.oom_kills = counter_in(read_control_text(fd, "memory.oom_control"), "oom_kill");
+      const std::string& path = folder->path;
+      usage.memory_peak_bytes = read_control_number(path + "/memory.memsw.max_usage_in_bytes");
+      if (usage.memory_peak_bytes == 0)
+        usage.memory_peak_bytes = read_control_number(path + "/memory.max_usage_in_bytes");
+      usage.oom_kills = counter_in(read_control_text(path + "/memory.oom_control"), "oom_kill");
     }
     if (const GroupFolder* folder = folder_with(Controller::cpuacct)) add_cpu_usage(*folder, usage);
     add_task_usage(usage);
@@ -192,7 +199,8 @@ class V1Groups final : public Groups {
 
  private:
   static Result<void> set_cpu_limit(const GroupFolder& folder, const Limits& limits) {
-    const auto written = write_control_file(folder.fd.get(), "cpu.cfs_quota_us", fmt::to_string(quota_us(limits)));
+    const auto written =
+        write_control_file(AT_FDCWD, (folder.path + "/cpu.cfs_quota_us").c_str(), fmt::to_string(quota_us(limits)));
     // EINVAL: a group above has a lower quota, and holds the sandbox to that.
     if (written || written.error().value == EINVAL) return {};
     return std::unexpected(limit_error(folder, "cpus", "cpu.cfs_quota_us", written.error().value));
@@ -200,8 +208,8 @@ class V1Groups final : public Groups {
 
   // cpuacct.usage is exact; the split between user and system is sampled in ticks, so it only gives the proportion.
   static void add_cpu_usage(const GroupFolder& folder, CgroupUsage& usage) {
-    const std::uint64_t total_ns = read_control_number(folder.fd.get(), "cpuacct.usage");
-    const std::string split = read_control_text(folder.fd.get(), "cpuacct.stat");
+    const std::uint64_t total_ns = read_control_number(folder.path + "/cpuacct.usage");
+    const std::string split = read_control_text(folder.path + "/cpuacct.stat");
     const std::uint64_t user = counter_in(split, "user");
     const std::uint64_t system = counter_in(split, "system");
     const std::uint64_t total_ms = (total_ns + 500'000) / 1'000'000;
@@ -212,13 +220,22 @@ class V1Groups final : public Groups {
 
 class V2Groups final : public Groups {
  public:
+  // For clone3: an O_PATH descriptor is enough (clone(2)).
+  Result<void> open_folder() {
+    GroupFolder& folder = group_folders().front();
+    auto opened = open_at(AT_FDCWD, folder.path.c_str(), O_PATH | O_DIRECTORY);
+    if (!opened) return folder_error(folder.path, opened.error().value);
+    folder.entry = std::move(*opened);
+    return {};
+  }
+
   // Whether the parent group has handed its controllers down.
   bool has_controllers() const {
     constexpr std::pair<Controller, const char*> kFiles[] = {
         {Controller::memory, "memory.max"}, {Controller::cpu, "cpu.max"}, {Controller::pids, "pids.max"}};
     return std::all_of(std::begin(kFiles), std::end(kFiles), [this](const auto& file) {
       const GroupFolder& folder = group_folders().front();
-      return !folder.controllers.has(file.first) || ::faccessat(folder.fd.get(), file.second, F_OK, 0) == 0;
+      return !folder.controllers.has(file.first) || ::access((folder.path + "/" + file.second).c_str(), F_OK) == 0;
     });
   }
 
@@ -227,7 +244,7 @@ class V2Groups final : public Groups {
       TRY_VOID(set_limit(*folder, "memory", "memory.max", fmt::to_string(limits.memory.value)));
       if (swap_control == SwapControl::limited) TRY_VOID(set_limit(*folder, "memory", "memory.swap.max", "0"));
       // Kill the whole sandbox, not just its largest process. Missing before Linux 4.19: then usage() tells.
-      (void)write_control_file(folder->fd.get(), "memory.oom.group", "1");
+      (void)write_control_file(AT_FDCWD, (folder->path + "/memory.oom.group").c_str(), "1");
     }
     if (const GroupFolder* folder = folder_with(Controller::pids)) {
       TRY_VOID(set_limit(*folder, "tasks", "pids.max", fmt::to_string(limits.tasks.value)));
@@ -239,21 +256,21 @@ class V2Groups final : public Groups {
   }
 
   std::vector<int> attach_fds() const override { return {}; }
-  int clone_into_fd() const override { return group_folders().empty() ? -1 : group_folders().front().fd.get(); }
+  int clone_into_fd() const override { return group_folders().empty() ? -1 : group_folders().front().entry.get(); }
 
   Result<CgroupUsage> usage() const override {
     if (group_folders().empty()) return removed_error();
     CgroupUsage usage;
-    const int fd = group_folders().front().fd.get();
+    const std::string& path = group_folders().front().path;
     if (folder_with(Controller::memory) != nullptr) {
-      usage.memory_peak_bytes = read_control_number(fd, "memory.peak");
+      usage.memory_peak_bytes = read_control_number(path + "/memory.peak");
       if (usage.memory_peak_bytes == 0) {  // before Linux 5.19: the highest that any call saw
-        memory_seen_max_ = std::max(memory_seen_max_, read_control_number(fd, "memory.current"));
+        memory_seen_max_ = std::max(memory_seen_max_, read_control_number(path + "/memory.current"));
         usage.memory_peak_bytes = memory_seen_max_;
       }
-      usage.oom_kills = counter_in(read_control_text(fd, "memory.events"), "oom_kill");
+      usage.oom_kills = counter_in(read_control_text(path + "/memory.events"), "oom_kill");
     }
-    const std::string cpu = read_control_text(fd, "cpu.stat");  // there even without the cpu controller
+    const std::string cpu = read_control_text(path + "/cpu.stat");  // there even without the cpu controller
     usage.cpu_user_ms = (counter_in(cpu, "user_usec") + 500) / 1000;
     usage.cpu_system_ms = (counter_in(cpu, "system_usec") + 500) / 1000;
     add_task_usage(usage);
@@ -266,19 +283,13 @@ class V2Groups final : public Groups {
 
 Result<GroupFolder> make_group(const GroupBase& base, const std::string& name) {
   const std::string base_folder = base.folder();
-  GroupFolder folder{base_folder + "/" + name, base.controllers, Fd(), Fd()};
+  GroupFolder folder{base_folder + "/" + name, base.controllers, Fd()};
   // Another Belljar's sweep may remove the base, found empty, right after it was made: hence the tries.
   int tries = 0;
   while (::mkdir(folder.path.c_str(), 0755) != 0) {
     if (errno != ENOENT || ++tries > kCreateTries) return folder_error(folder.path, errno);
     if (::mkdir(base_folder.c_str(), 0755) != 0 && errno != EEXIST) return folder_error(base_folder, errno);
   }
-  auto opened = open_at(AT_FDCWD, folder.path.c_str(), O_PATH | O_DIRECTORY);
-  if (!opened) {
-    (void)::rmdir(folder.path.c_str());
-    return folder_error(folder.path, opened.error().value);
-  }
-  folder.fd = std::move(*opened);
   return folder;
 }
 
@@ -322,6 +333,7 @@ Result<std::unique_ptr<CgroupDir>> create_v1(const CgroupSite& site, const std::
 Result<std::unique_ptr<CgroupDir>> create_v2(const CgroupSite& site, const std::string& name, const Limits& limits) {
   auto groups = std::make_unique<V2Groups>();
   groups->add(TRY(make_group(site.bases.front(), name)));
+  TRY_VOID(groups->open_folder());
   if (!groups->has_controllers()) TRY_VOID(enable_controllers(site));
   TRY_VOID(groups->set_limits(limits, site.swap_control));
   return groups;

@@ -13,8 +13,7 @@ namespace belljar {
 struct GroupFolder {
   std::string path;
   ControllerSet controllers;
-  Fd fd;     // O_PATH
-  Fd tasks;  // v1: opened for writing, for the first process to move itself
+  Fd entry;  // v1: "tasks", opened for writing; v2: the folder itself (O_PATH)
 };
 
 // create_cgroups() below an explicit site. Null where the site has no bases.

@@ -221,6 +221,38 @@ void fill_page_tables(Notes* notes) {
   }
 }
 
+// Connections to oneself, each filled until the kernel takes no more.
+void fill_tcp_sockets(Notes* notes) {
+  static char block[64 * 1024];
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any_address = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(listener, any_address, size) != 0 || ::listen(listener, 8) != 0 ||
+      ::getsockname(listener, any_address, &size) != 0) {
+    ::_exit(1);
+  }
+  for (int i = 0; i < 60; ++i) {
+    const int sender = ::socket(AF_INET, SOCK_STREAM, 0);
+    if (::connect(sender, any_address, size) != 0 || ::accept(listener, nullptr, nullptr) < 0) ::_exit(2);
+    (void)::fcntl(sender, F_SETFL, O_NONBLOCK);
+    ssize_t written;
+    while ((written = ::write(sender, block, sizeof block)) > 0) notes->count += static_cast<std::uint64_t>(written);
+  }
+}
+
+TEST_F(LiveTest, SocketBuffersCount) {
+  Limits limits;
+  limits.memory.value = 32 * kMiB;
+  const auto groups = create(limits);
+  const int status = wait_for(start_inside(*groups, [this] { fill_tcp_sockets(notes_); }));
+  EXPECT_TRUE(status == 0 || WIFSIGNALED(status)) << status;
+  EXPECT_GE(notes_->count, 2 * kMiB);
+  EXPECT_LE(notes_->count, 36 * kMiB);  // some 220 MiB where they are not counted
+}
+
 TEST_F(LiveTest, KernelMemoryCounts) {
   constexpr std::pair<const char*, void (*)(Notes*)> kKinds[] = {{"pipes", fill_pipes},
                                                                  {"unix sockets", fill_unix_sockets},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/fd.h"
@@ -29,12 +30,11 @@ bool may_write(const std::string& path) {
 // Whether the caller can make groups in `group`/belljar: an existing belljar counts by its own owner, so that an
 // administrator can hand one to a user.
 bool may_make_groups(const std::string& group) {
-  const std::string base = group + "/belljar";
-  return may_write(exists(base) ? base : group);
+  return may_write(group + "/belljar") || (errno == ENOENT && may_write(group));
 }
 
 ControllerSet controllers_in(const std::string& group, const char* file) {
-  std::string text = read_control_text(AT_FDCWD, (group + "/" + file).c_str());
+  std::string text = read_control_text((group + "/" + file));
   if (text.ends_with('\n')) text.pop_back();
   return parse_controllers(text, ' ');
 }
@@ -42,7 +42,7 @@ ControllerSet controllers_in(const std::string& group, const char* file) {
 // /proc/swaps has a heading line and one for each swap area (proc_swaps(5)); it is missing in kernels built without
 // swap.
 SwapControl control_without_limit(const std::string& proc_folder) {
-  const std::string text = read_control_text(AT_FDCWD, (proc_folder + "/swaps").c_str());
+  const std::string text = read_control_text((proc_folder + "/swaps"));
   return std::count(text.begin(), text.end(), '\n') > 1 ? SwapControl::none : SwapControl::host_has_no_swap;
 }
 
@@ -130,6 +130,15 @@ int held_count(const CgroupSite& site) {
   return count;
 }
 
+// Accounting can be turned off when the kernel starts: cgroup.memory=nokmem,nosocket (kernel-parameters.txt).
+bool counts_kernel_memory(const std::string& proc_folder) {
+  const std::string text = read_control_text(proc_folder + "/cmdline");
+  const std::size_t at = text.find("cgroup.memory=");
+  if (at == std::string::npos) return true;
+  const std::string options = text.substr(at, text.find_first_of(" \n", at) - at);
+  return options.find("nokmem") == std::string::npos && options.find("nosocket") == std::string::npos;
+}
+
 // Whether this user has a systemd manager that would hand out a group of its own (systemd.resource-control(5)).
 bool has_user_manager(const CgroupLayout& layout) {
   const unsigned uid = ::geteuid();
@@ -139,7 +148,9 @@ bool has_user_manager(const CgroupLayout& layout) {
 
 std::string explain(const CgroupSite& site, const CgroupLayout& layout) {
   const CgroupSupport& support = site.support;
-  if (support.memory && support.cpu && support.tasks) return {};
+  if (support.memory && support.cpu && support.tasks) {
+    return support.kernel_memory ? "" : "kernel memory isn't counted: the kernel was started with cgroup.memory=";
+  }
   std::string text;
   if (support.version == CgroupSupport::Version::none) {
     const bool seen = !layout.v2_group.empty() ||
@@ -164,7 +175,7 @@ bool holds_only_own_processes(const std::string& group) {
   for (const pid_t member : group_processes(group)) {
     pid_t pid = member;
     while (pid != self) {
-      const std::string text = read_control_text(AT_FDCWD, fmt::format("/proc/{}/status", pid).c_str());
+      const std::string text = read_control_text(fmt::format("/proc/{}/status", pid));
       const std::size_t at = text.find("\nPPid:\t");
       pid = at == std::string::npos ? 0 : static_cast<pid_t>(std::strtol(text.c_str() + at + 7, nullptr, 10));
       if (pid == 0) break;
@@ -202,6 +213,7 @@ CgroupSite find_site(const std::string& proc_folder) {
     support.tasks |= base.controllers.has(Controller::pids);
   }
   support.swap = support.memory && site.swap_control != SwapControl::none;
+  support.kernel_memory = support.memory && counts_kernel_memory(proc_folder);
   support.scope_helps = held_count(site) < std::ssize(kHeld) && has_user_manager(layout);
   support.why_not = explain(site, layout);
   return site;

@@ -130,6 +130,16 @@ TEST_F(SiteTest, SwapIsHeldByAbsenceOnlyWhereThereIsNone) {
   EXPECT_FALSE(site().support.swap);
 }
 
+TEST_F(SiteTest, BootOptionsThatStopCountingAreNoticed) {
+  mount_v1();
+  EXPECT_TRUE(site().support.kernel_memory);
+  write("proc/cmdline", "ro quiet cgroup.memory=nobpf console=nokmem\n");
+  EXPECT_TRUE(site().support.kernel_memory);
+  write("proc/cmdline", "ro cgroup.memory=nosocket,nokmem quiet\n");
+  EXPECT_FALSE(site().support.kernel_memory);
+  EXPECT_THAT(site().support.why_not, HasSubstr("cgroup.memory="));
+}
+
 TEST_F(SiteTest, NothingMounted) {
   write("proc/self/mountinfo", "27 1 254:0 / / rw - ext4 /dev/vda rw\n");
   write("proc/self/cgroup", "0::/\n");
