@@ -492,8 +492,50 @@ TEST_F(LiveTest, LowerQuotaAboveStillHolds) {
     ASSERT_TRUE(usage.has_value());
     EXPECT_LE(usage->cpu_user_ms + usage->cpu_system_ms, static_cast<std::uint64_t>(wall) / 5 + 30);
   }
-  sweep_site(site, dead);
-  for (const std::string& folder : made) EXPECT_EQ(::rmdir(folder.c_str()), 0);
+  for (const std::string& folder : made) {
+    EXPECT_EQ(::rmdir((folder + "/belljar").c_str()), 0);
+    EXPECT_EQ(::rmdir(folder.c_str()), 0);
+  }
+}
+
+// A v2 hierarchy without any of our controllers, as hybrid hosts have, still starts, counts CPU, kills and removes: so
+// that part of v2 is tested on those too.
+TEST_F(LiveTest, V2KillsAndCountsWithoutControllers) {
+  const auto layout = find_layout(*read_file_at(AT_FDCWD, "/proc/self/mountinfo", kMiB),
+                                  *read_file_at(AT_FDCWD, "/proc/self/cgroup", kMiB));
+  if (layout.v2_group.empty()) GTEST_SKIP() << "NOT COVERED: v2 without controllers, as no v2 hierarchy is mounted";
+  CgroupSite site;
+  site.support.version = Version::v2;
+  const bool is_v2 = cgroup_support().version == Version::v2;
+  site.bases.push_back({is_v2 ? find_site("/proc").bases.front().parent : layout.v2_mount, {}});
+  auto made = create_groups_at(site, fresh_name(), Limits());
+  ASSERT_TRUE(made.has_value()) << made.error().message;
+  const auto folders = (*made)->folders();
+  ASSERT_EQ(folders.size(), 1U);
+  EXPECT_GE((*made)->clone_into_fd(), 0);
+  EXPECT_TRUE((*made)->attach_fds().empty());
+  wait_for(start_inside(**made, [] { spin_for(milliseconds(100)); }));
+  const auto usage = (*made)->usage();
+  ASSERT_TRUE(usage.has_value());
+  EXPECT_GE(usage->cpu_user_ms, 20U);
+  EXPECT_LE(usage->cpu_user_ms + usage->cpu_system_ms, 130U);
+
+  const pid_t first = start_inside(**made, [] {
+    for (int i = 0; i < 20; ++i) {
+      if (::fork() == 0) {
+        ::setsid();
+        ::pause();
+      }
+    }
+    ::pause();
+  });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_FALSE((*made)->remove());
+  (*made)->kill_all();
+  EXPECT_FALSE(any_process(folders));
+  wait_for(first);
+  made->reset();
+  EXPECT_FALSE(any_exists(folders));
 }
 
 // Alone in a v2 group, as in a delegated scope: the process leaves it for a child, and the sandbox comes beside that.
