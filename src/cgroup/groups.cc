@@ -295,7 +295,7 @@ Result<GroupFolder> make_group(const GroupBase& base, const std::string& name) {
 
 // Moves this process and its children out of the group into a child of it, so that the group may have controllers.
 void leave_group(const std::string& group) {
-  const std::string own = group + "/belljar-supervisor";
+  const std::string own = group + kSupervisorGroup;
   (void)::mkdir(own.c_str(), 0755);
   if (!holds_only_own_processes(group)) return;  // someone came in since: enabling will fail and say why
   for (const pid_t pid : group_processes(group)) {

@@ -88,7 +88,7 @@ CgroupSite judge_v2_parent(const std::string& group, const CgroupLayout& layout)
   bool can_enable = may_write(group + "/cgroup.subtree_control");
   // The root group has no cgroup.type, and alone may have both processes and controllers for its children.
   if (can_enable && exists(group + "/cgroup.type") && !group_processes(group).empty()) {
-    can_enable = group == layout.v2_group && holds_only_own_processes(group);
+    can_enable = group == layout.v2_group && !group.ends_with(kSupervisorGroup) && holds_only_own_processes(group);
     if (can_enable) site.parent_use = ParentUse::leave_first;
   }
   GroupBase base{group, {}};

@@ -21,6 +21,9 @@ struct GroupBase {
 // processes). Where `parent` is the caller's own group, the caller first moves itself into a child of it.
 enum class ParentUse { as_is, leave_first };
 
+// Where it moves itself to, below `parent`. Found there by a later look, it isn't left again.
+inline constexpr const char* kSupervisorGroup = "/belljar-supervisor";
+
 // How memory is kept from going to swap: by a limit file, or because there is none; else it isn't.
 enum class SwapControl { limited, host_has_no_swap, none };
 

@@ -199,6 +199,15 @@ TEST_F(SiteTest, V2DelegatedGroupOfOurOwnIsLeftFirst) {
   EXPECT_EQ(site().bases[0].parent, root_ + "/v2/scope");
 }
 
+TEST_F(SiteTest, V2GroupThatWeMovedToIsNotLeftAgain) {
+  v2_root("1\n");
+  v2_group("/scope", kAll, kAll, "");
+  v2_group("/scope/belljar-supervisor", kAll, "", fmt::format("{}\n", ::getpid()));
+  mount_v2("/scope/belljar-supervisor");
+  EXPECT_EQ(site().parent_use, ParentUse::as_is);
+  EXPECT_EQ(site().bases[0].parent, root_ + "/v2/scope");
+}
+
 TEST_F(SiteTest, V2GroupSharedWithStrangersIsNoPlace) {
   v2_root("1\n");
   v2_group("/scope", kAll, "", fmt::format("{}\n1\n", ::getpid()));
