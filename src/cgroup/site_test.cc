@@ -37,6 +37,9 @@ class SiteTest : public testing::Test {
   }
   ~SiteTest() override {
     if (was_root_ && ::seteuid(0) != 0) std::abort();
+    for (const auto& entry : fs::recursive_directory_iterator(root_)) {
+      if (entry.is_directory()) (void)::chmod(entry.path().c_str(), 0755);  // a user can't empty what it may not write
+    }
     fs::remove_all(root_);
   }
 
