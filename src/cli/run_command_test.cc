@@ -159,7 +159,7 @@ TEST(Run, FlagsWinOverThePolicyFile) {
 TEST(Run, RefusesInOneLine) {
   ::unsetenv("BELLJAR_NOT_SET");
   EXPECT_THAT(refusal({}), HasSubstr("nothing to run; write belljar run SCRIPT"));
-  EXPECT_THAT(refusal({"--json=1", "a.py"}), HasSubstr("--json takes no value"));
+  EXPECT_THAT(refusal({"--no-stdin=1", "a.py"}), HasSubstr("--no-stdin takes no value"));
   EXPECT_THAT(refusal({"--"}), HasSubstr("nothing to run"));
   EXPECT_THAT(refusal({""}), HasSubstr("name is empty"));
   EXPECT_THAT(refusal({"--", ""}), HasSubstr("name is empty"));
