@@ -123,8 +123,7 @@ void expect_same_answers(const Policy& policy, std::span<const sock_filter> ours
   for (int i = 0; i < calls; ++i) {
     const seccomp_data call = random_call(policy, random);
     const auto answer = evaluate_filter(ours, call);
-    ASSERT_TRUE(answer) << describe(call);
-    ASSERT_EQ(*answer, evaluate_policy(policy, call)) << describe(call);
+    ASSERT_EQ(answer, std::optional(evaluate_policy(policy, call))) << describe(call);
     if (theirs.empty()) continue;
     ASSERT_EQ(answer, evaluate_filter(theirs, call)) << describe(call);
   }

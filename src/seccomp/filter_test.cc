@@ -375,7 +375,7 @@ struct Program {
 
 // Runs where the program is installed.
 TEST(ContainerFilter, OrdinaryProgramsRun) {
-  const Program kPrograms[] = {
+  const Program programs[] = {
       {{"/bin/sh", "-c", "echo a | cat; (exit 3) & wait $!; echo $?"}, "a\n3\n"},
       {{"/usr/bin/python3", "-c",
         "import threading, multiprocessing, asyncio, subprocess, socket\n"
@@ -396,7 +396,7 @@ TEST(ContainerFilter, OrdinaryProgramsRun) {
       {{"/usr/bin/git", "check-ref-format", "--branch", "main"}, "main\n"},
   };
   std::size_t run = 0;
-  for (const Program& program : kPrograms) {
+  for (const Program& program : programs) {
     if (::access(program.command[0], X_OK) != 0) continue;
     const auto child = in_child(Filter::on, [&program] {
       std::vector<char*> arguments;

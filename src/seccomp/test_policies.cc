@@ -33,7 +33,8 @@ std::uint64_t random_bits(Random& random, int width) {
 
 std::string random_condition(Random& random, std::string_view argument) {
   const std::size_t colon = argument.find(':');
-  const int width = std::atoi(std::string(argument.substr(colon + 1)).c_str());
+  const std::string_view bits = argument.substr(colon + 1);
+  const int width = bits == "16" ? 16 : bits == "32" ? 32 : 64;
   std::string text(argument.substr(0, colon));
   std::uint64_t mask = ~std::uint64_t{0};
   if (below(random, 2) == 0) {
