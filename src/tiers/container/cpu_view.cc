@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <algorithm>
 #include <charconv>
 
 #include "spec/errors.h"
@@ -14,10 +15,12 @@ namespace {
 constexpr std::uint64_t kPinsPerCpu = 1 << 16;
 constexpr const char* kCpuFolder = "/sys/devices/system/cpu";
 
-// Takes `wanted` of `available`: pass after pass, the processors whose next pin is free.
+// Takes `wanted` of `available`: pass after pass, the processors whose next pin is free, the current one first.
 void pin_least_used(const LeaseFile& pins, const cpu_set_t& available, int wanted, cpu_set_t* chosen) {
+  const auto current = static_cast<std::size_t>(std::max(::sched_getcpu(), 0));
   for (std::uint64_t level = 0; level < kPinsPerCpu && CPU_COUNT(chosen) < wanted; ++level) {
-    for (std::size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(chosen) < wanted; ++cpu) {
+    for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(chosen) < wanted; ++i) {
+      const std::size_t cpu = (current + i) % CPU_SETSIZE;
       if (!CPU_ISSET(cpu, &available) || CPU_ISSET(cpu, chosen)) continue;
       if (pins.try_take(cpu * kPinsPerCpu + level)) CPU_SET(cpu, chosen);
     }

@@ -215,7 +215,6 @@ void confine(const StartPlan& plan) {
   check_supervisor_lives(plan);
   ::umask(022);
   check(plan, SetupStep::working_folder, errno_result(::chdir(plan.working_folder.c_str())));
-  check(plan, SetupStep::identity, errno_result(::sched_setaffinity(0, sizeof plan.cpus, &plan.cpus)));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
   enforce_landlock(plan);
   install_filter(plan);

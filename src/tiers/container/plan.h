@@ -86,7 +86,7 @@ struct StartPlan {
   std::string working_folder;
   std::vector<char*> argument_pointers;  // null-terminated views of the two above
   std::vector<char*> environment_pointers;
-  cpu_set_t cpus{};
+  cpu_set_t cpus{};  // init is cloned with this affinity, and the program has it
   std::uint64_t open_files = 0;
   int landlock_abi = 0;
   SampledLimits sampled;

@@ -17,11 +17,10 @@ constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 constexpr const char* kDeviceNodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
 constexpr unsigned kDeviceNodeCount = sizeof kDeviceNodes / sizeof *kDeviceNodes;
 
-// What of /proc is hidden: facts about the host or its kernel that no program needs, and switches that only root could
-// use anyway.
-constexpr const char* kMaskedProcFiles[] = {"kcore",      "keys",          "key-users", "kallsyms", "cmdline",
-                                            "timer_list", "sysrq-trigger", "modules",   "kmsg"};
-constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "driver", "fs", "irq", "scsi", "asound"};
+// What of /proc is hidden: what everyone may read there of the host, its hardware and its kernel, and no program needs.
+// The rest is readable or writable for the host's root only, and no user of the sandbox is that.
+constexpr const char* kMaskedProcFiles[] = {"keys", "key-users", "kallsyms", "cmdline", "modules"};
+constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "fs", "scsi", "asound"};
 constexpr const char* kEmptyFile = "/.empty";
 constexpr const char* kEmptyFolder = "/.empty.d";
 
