@@ -11,8 +11,8 @@
 #include "belljar/belljar.h"
 #include "spec/limits.h"
 #include "supervisor/streams.h"
-#include "supervisor/watcher.h"
 #include "tiers/tier.h"
+#include "tiers/watcher.h"
 
 namespace belljar {
 namespace {
@@ -201,7 +201,6 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
   const Tier* tier = TRY(find_tier(spec.tier));
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
   const std::uint64_t deadline_ms = monotonic_ms() + spec.limits.timeout.value;
-  Watcher watcher = TRY(Watcher::start(sandbox->cleanup_needs(), deadline_ms));
   Supervision supervision(spec, io, *sandbox, deadline_ms);
 
   Outcome outcome;
@@ -209,15 +208,12 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
   outcome.isolation = sandbox->isolation();
   if (!supervision.watch_until_ended()) {
     // Nothing can end such a process from user space. It keeps its uid range and cgroups; the watcher waits for it.
-    (void)sandbox.release();
-    watcher.leave_to_it();
+    sandbox.release()->abandon();
     return fail(ErrorCode::internal,
                 "the kernel did not end the sandbox's processes within 10 s of being told to; "
                 "`belljar gc` cleans up once it has");
   }
   outcome.duration_ms = monotonic_ms() - start_ms;
-  watcher
-      .dismiss();  // it ends while this process reads what is left; should this one be killed now, gc finds the groups
   supervision.drain();
   TierExit exit = sandbox->finish();
   supervision.flush();

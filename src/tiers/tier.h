@@ -34,14 +34,8 @@ struct TierExit {
   std::vector<Denial> denials;
 };
 
-// What a process that outlives the supervisor needs to clean up after it.
-struct CleanupNeeds {
-  int process_fd = -1;               // pidfd of the sandbox's first process
-  std::vector<int> keep_open;        // locks that must outlive the sandbox
-  std::vector<std::string> folders;  // cgroup folders, deepest first
-};
-
-// One started sandbox. Its destructor kills everything in it and removes what it left.
+// One started sandbox. Its destructor kills everything in it and removes what it left. Should this process be killed, a
+// watcher does the same (watcher.h).
 class RunningSandbox {
  public:
   virtual ~RunningSandbox() = default;
@@ -58,7 +52,9 @@ class RunningSandbox {
   virtual TierExit finish() = 0;
 
   virtual const Isolation& isolation() const = 0;
-  virtual CleanupNeeds cleanup_needs() const = 0;
+
+  // Gives the sandbox up to what cleans up after a killed supervisor: its processes can't be ended from here.
+  virtual void abandon() = 0;
 };
 
 // A wall or limit of a tier as this host offers it.

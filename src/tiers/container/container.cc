@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -27,6 +29,7 @@
 #include "tiers/container/make_plan.h"
 #include "tiers/container/own_stat.h"
 #include "tiers/container/walls.h"
+#include "tiers/watcher.h"
 
 namespace belljar {
 namespace container {
@@ -110,11 +113,12 @@ class ContainerSandbox final : public RunningSandbox {
   void kill() override { init_.kill(); }
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
-  CleanupNeeds cleanup_needs() const override;
+  void abandon() override;
 
  private:
   friend class Starter;
 
+  CleanupNeeds cleanup_needs() const;
   void read_frames(TierExit* exit);
   void read_usage(const host::ExitRecord& record, TierExit* exit);
 
@@ -128,6 +132,7 @@ class ContainerSandbox final : public RunningSandbox {
   std::optional<UidRange> uids_;
   std::unique_ptr<CgroupDir> cgroups_;
   Mapping totals_;
+  std::optional<Watcher> watcher_;
   host::Process init_;
 };
 
@@ -138,7 +143,14 @@ CleanupNeeds ContainerSandbox::cleanup_needs() const {
   if (cpu_pins_) needs.keep_open.push_back(cpu_pins_->fd());
   if (image_lock_.is_open()) needs.keep_open.push_back(image_lock_.get());
   if (cgroups_) needs.folders = cgroups_->folders();
+  needs.deadline_ms = monotonic_ms() + spec_.limits.timeout.value;
   return needs;
+}
+
+void ContainerSandbox::abandon() {
+  watcher_->leave_to_it();
+  init_.release();
+  (void)cgroups_.release();
 }
 
 void ContainerSandbox::read_frames(TierExit* exit) {
@@ -208,6 +220,7 @@ void ContainerSandbox::read_usage(const host::ExitRecord& record, TierExit* exit
 
 TierExit ContainerSandbox::finish() {
   TierExit exit;
+  watcher_->dismiss();  // it ends while this process goes on; should this one be killed now, gc finds the groups
   read_frames(&exit);
   const auto record = init_.reap();
   if (record) read_usage(*record, &exit);
@@ -231,6 +244,37 @@ class StartAffinity {
   cpu_set_t before_{};
 };
 
+// Remembers the calling thread's network, IPC and UTS namespaces, and goes back to them at the end. A thread that can't
+// go back is of no more use to its process, and ends it.
+class NamespaceExcursion {
+ public:
+  NamespaceExcursion() {
+    for (std::size_t i = 0; i < home_.size(); ++i) {
+      auto fd = open_at(AT_FDCWD, kFiles[i], O_RDONLY);
+      if (!fd) {
+        error_ = fd.error().value;
+        return;
+      }
+      home_[i] = std::move(*fd);
+    }
+  }
+  NamespaceExcursion(const NamespaceExcursion&) = delete;
+  NamespaceExcursion& operator=(const NamespaceExcursion&) = delete;
+  ~NamespaceExcursion() {
+    for (const Fd& fd : home_) {
+      if (fd.is_open() && ::setns(fd.get(), 0) != 0) std::abort();
+    }
+  }
+
+  int error() const { return error_; }
+
+ private:
+  static constexpr std::array<const char*, 3> kFiles = {"/proc/thread-self/ns/net", "/proc/thread-self/ns/ipc",
+                                                        "/proc/thread-self/ns/uts"};
+  std::array<Fd, 3> home_;
+  int error_ = 0;
+};
+
 // Starts one sandbox; each function is a step that leaves what it made in the ContainerSandbox, whose destructor undoes
 // it.
 class Starter {
@@ -242,6 +286,9 @@ class Starter {
     const std::vector<WallReport> walls = assess_walls(facts);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     sandbox_->isolation_ = to_isolation(walls);
+    const bool is_root_start = facts.privilege == Privilege::root;
+    sandbox_->watcher_.emplace(
+        TRY(Watcher::start(is_root_start ? Watcher::Namespaces::net_ipc_uts : Watcher::Namespaces::none)));
     TRY_VOID(plan(facts));
     TRY_VOID(connect());
     const StartAffinity affinity(sandbox_->plan_.cpus);
@@ -250,6 +297,7 @@ class Starter {
     TRY_VOID(clone_init());
     TRY_VOID(map_ids());
     if (!clones_into_cgroup) TRY_VOID(make_cgroups());
+    TRY_VOID(sandbox_->watcher_->arm(sandbox_->cleanup_needs()));
     TRY_VOID(send_mounts());
     return std::move(sandbox_);
   }
@@ -321,15 +369,28 @@ class Starter {
 
   Result<void> clone_init() {
     const int cgroup_fd = sandbox_->cgroups_ ? sandbox_->cgroups_->clone_into_fd() : -1;
-    auto clone = host::clone_process(kNamespaces, cgroup_fd);
-    if (!clone) return fail(ErrorCode::host_unsupported, describe_clone_failure(clone.error().value));
-    if (clone->side == host::Side::child) init_main(sandbox_->plan_);
-    sandbox_->init_ = std::move(clone->process);
+    host::CloneResult clone = TRY(clone_into_namespaces(cgroup_fd));
+    sandbox_->init_ = std::move(clone.process);
     // The sandbox's ends live on in init only, so that their other ends see its end.
     StartPlan& plan = plan_ref();
     for (Fd* end : {&plan.control, &plan.stdin_read, &plan.stdout_write, &plan.stderr_write, &plan.script})
       end->reset();
     return {};
+  }
+
+  // Root: this thread steps into the watcher's namespaces for the clone, which init then has. They belong to the host's
+  // user namespace, so that nothing inside has rights over them.
+  Result<host::CloneResult> clone_into_namespaces(int cgroup_fd) {
+    std::optional<NamespaceExcursion> excursion;
+    if (is_root()) {
+      excursion.emplace();
+      if (excursion->error() != 0) return fail(ErrorCode::host_unsupported, describe_clone_failure(excursion->error()));
+      TRY_VOID(sandbox_->watcher_->enter_namespaces());
+    }
+    auto clone = host::clone_process(kNamespaces, cgroup_fd);
+    if (!clone) return fail(ErrorCode::host_unsupported, describe_clone_failure(clone.error().value));
+    if (clone->side == host::Side::child) init_main(sandbox_->plan_);
+    return std::move(*clone);
   }
 
   static std::string describe_clone_failure(int error) {

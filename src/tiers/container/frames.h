@@ -13,7 +13,6 @@ namespace belljar::container {
 #define BELLJAR_SETUP_STEPS(STEP)                                               \
   STEP(namespaces, "making the network, IPC and UTS namespaces")                \
   STEP(take_ids, "taking the sandbox's ids")                                    \
-  STEP(network, "bringing up the loopback interface")                           \
   STEP(open_source, "opening a mount source in the sandbox's mount namespace")  \
   STEP(source_changed, "checking a mount source, which was replaced meanwhile") \
   STEP(new_proc, "making a new /proc")                                          \

@@ -1,9 +1,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,10 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "host/descriptors.h"
+#include "host/loopback.h"
 #include "host/privilege.h"
 #include "seccomp/filter.h"
 #include "tiers/container/init_steps_child.h"
@@ -40,20 +39,6 @@ void check_supervisor_lives(const StartPlan& plan) {
   if (::recv(plan.control.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ::_exit(1);
 }
 
-// Closes every descriptor but those of the plan that init still needs: the clone copied all of the supervisor's.
-void close_other_descriptors(const StartPlan& plan) {
-  int keep[] = {plan.control.get(), plan.stdin_read.get(), plan.stdout_write.get(), plan.stderr_write.get(),
-                plan.script.get()};
-  std::ranges::sort(keep);
-  unsigned next = 0;
-  for (const int fd : keep) {
-    if (fd < 0) continue;
-    if (static_cast<unsigned>(fd) > next) ::syscall(SYS_close_range, next, static_cast<unsigned>(fd) - 1, 0);
-    next = static_cast<unsigned>(fd) + 1;
-  }
-  ::syscall(SYS_close_range, next, ~0U, 0);
-}
-
 // What /proc/1/cmdline and environ would show of the supervisor: its paths, its secrets.
 void forget_supervisor(const StartPlan& plan) {
   for (const MemoryArea& area : {plan.own_arguments, plan.own_environment}) {
@@ -62,13 +47,12 @@ void forget_supervisor(const StartPlan& plan) {
   if (plan.own_arguments.size > std::strlen(kInitName)) std::strcpy(plan.own_arguments.begin, kInitName);
 }
 
-void bring_up_loopback(const StartPlan& plan) {
-  const int socket_fd = check(plan, SetupStep::network, errno_result(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  check(plan, SetupStep::network, errno_result(::ioctl(socket_fd, SIOCSIFFLAGS, &request)));
-  ::close(socket_fd);
+// What the watcher makes under root.
+void make_namespaces(const StartPlan& plan) {
+  constexpr SetupStep kStep = SetupStep::namespaces;
+  check(plan, kStep, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
+  check(plan, kStep, host::bring_up_loopback());
+  check(plan, kStep, errno_result(::sethostname(kHostName, std::strlen(kHostName))));
 }
 
 // Writes "0" (the writer itself) into each cgroup file, then roots the cgroup namespace there.
@@ -268,14 +252,13 @@ void init_main(const StartPlan& plan) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
   forget_supervisor(plan);
-  close_other_descriptors(plan);
-  check(plan, SetupStep::namespaces, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
-  check(plan, SetupStep::namespaces, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
+  // The clone copied all of the supervisor's.
+  host::close_all_but(
+      {plan.control.get(), plan.stdin_read.get(), plan.stdout_write.get(), plan.stderr_write.get(), plan.script.get()});
+  if (plan.privilege == Privilege::user) make_namespaces(plan);
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
-  bring_up_loopback(plan);
-  check(plan, SetupStep::root_entries, errno_result(::sethostname(kHostName, std::strlen(kHostName))));
   ::umask(0);
   Received received;
   build_root(plan, &received);

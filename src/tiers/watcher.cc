@@ -1,0 +1,202 @@
+#include "tiers/watcher.h"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "cgroup/cgroup.h"
+#include "host/descriptors.h"
+#include "host/loopback.h"
+#include "spec/errors.h"
+#include "tiers/container/container.h"
+
+namespace belljar {
+namespace {
+
+constexpr int kNamespaces = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
+constexpr std::string_view kHostName = "sandbox";
+constexpr std::uint64_t kDeadlineGraceMs = 2000;
+// A run that lasts this long leaves the time to look for what earlier ones left.
+constexpr std::uint64_t kSweepAfterMs = 300;
+constexpr std::size_t kDescriptorsMax = 16;
+constexpr std::size_t kMessageBytesMax = 16384;
+constexpr char kDismissed = 'x';
+
+enum class Wake { ready, timeout };
+
+// Waits for `fd` to be readable or closed at its other end, until `until_ms` at most.
+Wake wait_for(int fd, std::uint64_t until_ms) {
+  while (true) {
+    const std::uint64_t now = monotonic_ms();
+    const std::uint64_t left = until_ms > now ? until_ms - now : 0;
+    pollfd wanted{fd, POLLIN, 0};
+    const int count = ::poll(&wanted, 1, static_cast<int>(std::min<std::uint64_t>(left, 1U << 30)));
+    if (count > 0) return Wake::ready;
+    if (count == 0 && monotonic_ms() >= until_ms) return Wake::timeout;
+    if (count < 0 && errno != EINTR) return Wake::ready;
+  }
+}
+
+// What arm() sends: the deadline and the folders as text, one a line, and the descriptors, the process first.
+std::string encode(const CleanupNeeds& needs) {
+  std::string text = std::to_string(needs.deadline_ms);
+  for (const std::string& folder : needs.folders) text += "\n" + folder;
+  return text;
+}
+
+std::optional<CleanupNeeds> receive_needs(int link) {
+  std::array<char, kMessageBytesMax> text;
+  iovec data{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control;
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = control.size();
+  ssize_t count;
+  do {
+    count = ::recvmsg(link, &header, MSG_CMSG_CLOEXEC);
+  } while (count < 0 && errno == EINTR);
+  const cmsghdr* part = count > 1 ? CMSG_FIRSTHDR(&header) : nullptr;
+  if (part == nullptr) return std::nullopt;  // the parent died or gave up before there was anything to clean up
+  CleanupNeeds needs;
+  std::array<int, kDescriptorsMax> fds;
+  const std::size_t fd_count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+  std::memcpy(fds.data(), CMSG_DATA(part), fd_count * sizeof(int));
+  needs.process_fd = fds[0];  // the others stay open as long as this process lives: that is their purpose
+  std::string_view rest(text.data(), static_cast<std::size_t>(count));
+  needs.deadline_ms = std::strtoull(text.data(), nullptr, 10);
+  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    rest.remove_prefix(end + 1);
+    needs.folders.emplace_back(rest.substr(0, rest.find('\n')));
+  }
+  return needs;
+}
+
+int make_namespaces() {
+  if (::unshare(kNamespaces) != 0) return errno;
+  const int up = host::bring_up_loopback();
+  if (up < 0) return -up;
+  return ::sethostname(kHostName.data(), kHostName.size()) == 0 ? 0 : errno;
+}
+
+void kill_sandbox(const CleanupNeeds& needs) {
+  ::syscall(SYS_pidfd_send_signal, needs.process_fd, SIGKILL, nullptr, 0);
+}
+
+[[noreturn]] void watch(int link, Watcher::Namespaces namespaces) {
+  ::setsid();
+  ::prctl(PR_SET_NAME, "belljar-watch", 0, 0, 0);
+  ::signal(SIGINT, SIG_IGN);
+  ::signal(SIGHUP, SIG_IGN);
+  host::close_all_but({link});
+  if (namespaces == Watcher::Namespaces::net_ipc_uts) {
+    const int error = make_namespaces();
+    if (::send(link, &error, sizeof error, MSG_NOSIGNAL) < 0) ::_exit(0);
+  }
+  const std::optional<CleanupNeeds> needs = receive_needs(link);
+  if (!needs) ::_exit(0);
+
+  const std::uint64_t until_ms = needs->deadline_ms + kDeadlineGraceMs;
+  if (wait_for(link, std::min(until_ms, monotonic_ms() + kSweepAfterMs)) == Wake::timeout) {
+    sweep_cgroups(is_sandbox_owner_alive);
+    if (wait_for(link, until_ms) == Wake::timeout) {
+      kill_sandbox(*needs);
+      (void)wait_for(link, UINT64_MAX);
+    }
+  }
+  char byte;
+  if (::recv(link, &byte, 1, 0) == 1 && byte == kDismissed) ::_exit(0);
+
+  kill_sandbox(*needs);
+  (void)wait_for(needs->process_fd, UINT64_MAX);
+  remove_cgroup_folders(needs->folders);
+  ::_exit(0);
+}
+
+std::unexpected<Error> failed(const char* doing, int error) {
+  return fail(ErrorCode::no_resources, fmt::format("can't {}: {}", doing, errno_text(error)));
+}
+
+}  // namespace
+
+std::uint64_t monotonic_ms() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
+}
+
+Result<Watcher> Watcher::start(Namespaces namespaces) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("make a socket pair", errno);
+  Fd own(ends[0]);
+  const Fd theirs(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return failed("start the watcher", errno);
+  if (pid == 0) watch(theirs.get(), namespaces);
+  Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd.is_open()) return failed("open the watcher", errno);
+  return Watcher(std::move(own), host::Process(pid, std::move(pidfd)));
+}
+
+Result<void> Watcher::enter_namespaces() const {
+  int error = 0;
+  if (::recv(link_.get(), &error, sizeof error, 0) != sizeof error) return failed("reach the watcher", EPIPE);
+  if (error != 0) return failed("make the sandbox's network, IPC and UTS namespaces", error);
+  if (::setns(process_.pidfd(), kNamespaces) == 0) return {};
+  return failed("enter the sandbox's network, IPC and UTS namespaces", errno);
+}
+
+Result<void> Watcher::arm(const CleanupNeeds& needs) const {
+  std::string text = encode(needs);
+  iovec data{text.data(), text.size()};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control{};
+  const std::size_t fd_count = 1 + needs.keep_open.size();
+  if (fd_count > kDescriptorsMax || text.size() > kMessageBytesMax) return failed("tell the watcher", E2BIG);
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control.data();
+  header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
+  std::memcpy(CMSG_DATA(part), &needs.process_fd, sizeof(int));
+  std::memcpy(CMSG_DATA(part) + sizeof(int), needs.keep_open.data(), sizeof(int) * needs.keep_open.size());
+  if (::sendmsg(link_.get(), &header, MSG_NOSIGNAL) < 0) return failed("tell the watcher", errno);
+  return {};
+}
+
+void Watcher::dismiss() {
+  if (!link_.is_open()) return;
+  (void)::send(link_.get(), &kDismissed, 1, MSG_NOSIGNAL);
+  link_.reset();
+}
+
+void Watcher::leave_to_it() {
+  (void)link_.release();  // closed when this process ends
+  process_.release();
+}
+
+Watcher::~Watcher() {
+  dismiss();
+  if (process_.is_running()) (void)process_.reap();
+}
+
+}  // namespace belljar

@@ -1,0 +1,61 @@
+// The watcher: a small process beside each sandbox. First it makes namespaces while its parent is busy; then it waits,
+// to clean up when the parent is killed, and to end the sandbox when the parent misses the deadline (because it is
+// stopped, say). It has a session of its own, so that nothing typed at the caller's terminal reaches it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "host/process.h"
+
+namespace belljar {
+
+// What the watcher needs to clean up after its parent.
+struct CleanupNeeds {
+  int process_fd = -1;               // pidfd of the sandbox's first process
+  std::vector<int> keep_open;        // locks that must outlive the sandbox
+  std::vector<std::string> folders;  // cgroup folders, deepest first
+  std::uint64_t deadline_ms = 0;     // on CLOCK_MONOTONIC; the watcher adds a grace of its own
+};
+
+class [[nodiscard]] Watcher {
+ public:
+  enum class Namespaces {
+    none,
+    net_ipc_uts,  // new ones, with loopback up and the host name set; needs CAP_SYS_ADMIN
+  };
+
+  // Forks the watcher.
+  static Result<Watcher> start(Namespaces namespaces);
+
+  Watcher(Watcher&& other) noexcept : link_(std::move(other.link_)), process_(std::move(other.process_)) {}
+  Watcher& operator=(Watcher&&) = delete;
+  // Dismisses and reaps it.
+  ~Watcher();
+
+  // Waits for the namespaces and moves the calling thread into them (setns(2)).
+  Result<void> enter_namespaces() const;
+
+  // From here on the watcher cleans up should this process die.
+  Result<void> arm(const CleanupNeeds& needs) const;
+
+  // Tells the watcher that all has ended under this process's eyes, so that it ends too.
+  void dismiss();
+
+  // Leaves the cleaning up to the watcher, which outlives this process.
+  void leave_to_it();
+
+ private:
+  Watcher(Fd link, host::Process process) : link_(std::move(link)), process_(std::move(process)) {}
+
+  Fd link_;  // SOCK_SEQPACKET; the watcher sees it close when this process dies
+  host::Process process_;
+};
+
+// Milliseconds on CLOCK_MONOTONIC.
+std::uint64_t monotonic_ms();
+
+}  // namespace belljar
