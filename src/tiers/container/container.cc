@@ -282,21 +282,20 @@ class Starter {
   explicit Starter(const SandboxSpec& spec) : sandbox_(std::make_unique<ContainerSandbox>()) { sandbox_->spec_ = spec; }
 
   Result<std::unique_ptr<RunningSandbox>> start() {
-    const HostFacts facts = host_facts();
+    // The watcher makes namespaces on another processor while this one does all that needs none of them.
+    const CallerPrivilege caller = caller_privilege();
+    sandbox_->watcher_.emplace(TRY(Watcher::start(caller.privilege == Privilege::root ? Watcher::Namespaces::net_ipc_uts
+                                                                                      : Watcher::Namespaces::none)));
+    const HostFacts facts = host_facts(caller);
     const std::vector<WallReport> walls = assess_walls(facts);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     sandbox_->isolation_ = to_isolation(walls);
-    const bool is_root_start = facts.privilege == Privilege::root;
-    sandbox_->watcher_.emplace(
-        TRY(Watcher::start(is_root_start ? Watcher::Namespaces::net_ipc_uts : Watcher::Namespaces::none)));
     TRY_VOID(plan(facts));
     TRY_VOID(connect());
+    TRY_VOID(make_cgroups());
     const StartAffinity affinity(sandbox_->plan_.cpus);
-    const bool clones_into_cgroup = facts.cgroups.version == CgroupSupport::Version::v2;
-    if (clones_into_cgroup) TRY_VOID(make_cgroups());
     TRY_VOID(clone_init());
     TRY_VOID(map_ids());
-    if (!clones_into_cgroup) TRY_VOID(make_cgroups());
     TRY_VOID(sandbox_->watcher_->arm(sandbox_->cleanup_needs()));
     TRY_VOID(send_mounts());
     return std::move(sandbox_);
@@ -493,7 +492,7 @@ class Starter {
 class ContainerTier final : public Tier {
  public:
   std::string_view name() const override { return "container"; }
-  std::vector<WallReport> probe() const override { return assess_walls(host_facts()); }
+  std::vector<WallReport> probe() const override { return assess_walls(host_facts(caller_privilege())); }
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
     return Starter(spec).start();
   }

@@ -43,7 +43,7 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
 
 // A wall that does not depend on limits.
 WallReport wall_state(std::string_view name, const HostFacts& facts) {
-  const std::string who = facts.why_not_root.empty() ? "the caller is not root" : facts.why_not_root;
+  const std::string& who = facts.why_not_root;
   const bool is_user = facts.privilege == Privilege::user;
   const auto weaker = [&](std::string why, const char* remedy) {
     return WallReport{std::string(name), WallState::weaker, std::move(why), remedy};
@@ -66,19 +66,20 @@ WallReport wall_state(std::string_view name, const HostFacts& facts) {
 
 }  // namespace
 
-HostFacts host_facts() {
+CallerPrivilege caller_privilege() {
+  if (::geteuid() != 0) return {Privilege::user, "the caller is not root"};
+  for (const NeededCapability& needed : kNeededCapabilities) {
+    if (!host::has_capability(needed.number)) return {Privilege::user, fmt::format("root lacks {} here", needed.name)};
+  }
+  return {Privilege::root, ""};
+}
+
+HostFacts host_facts(const CallerPrivilege& caller) {
   HostFacts facts;
+  facts.privilege = caller.privilege;
+  facts.why_not_root = caller.why_not_root;
   facts.landlock_abi = host::landlock_abi();
   facts.cgroups = cgroup_support();
-  facts.privilege = ::geteuid() == 0 ? Privilege::root : Privilege::user;
-  if (facts.privilege == Privilege::root) {
-    for (const NeededCapability& needed : kNeededCapabilities) {
-      if (host::has_capability(needed.number)) continue;
-      facts.privilege = Privilege::user;
-      facts.why_not_root = fmt::format("root lacks {} here", needed.name);
-      break;
-    }
-  }
   if (facts.privilege == Privilege::user) {
     gid_t groups[256];
     const int count = ::getgroups(256, groups);

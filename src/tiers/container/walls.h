@@ -14,13 +14,19 @@ namespace belljar::container {
 // What the walls depend on.
 struct HostFacts {
   Privilege privilege = Privilege::user;
-  std::string why_not_root;  // for a caller with uid 0 that lacks a capability: which
+  std::string why_not_root;  // Privilege::user: the caller is not root, or lacks a capability
   int landlock_abi = 0;
   bool has_supplementary_groups = false;  // Privilege::user: groups that can't be dropped
   CgroupSupport cgroups;
 };
 
-HostFacts host_facts();
+struct CallerPrivilege {
+  Privilege privilege = Privilege::user;
+  std::string why_not_root;
+};
+
+CallerPrivilege caller_privilege();
+HostFacts host_facts(const CallerPrivilege& caller);
 
 // Every wall and limit with its state on this host.
 std::vector<WallReport> assess_walls(const HostFacts& facts);
