@@ -67,6 +67,13 @@ std::unexpected<Error> removed_error() {
   return fail(ErrorCode::internal, "the control groups have been removed, and their counters with them");
 }
 
+// Removes Belljar's own folder around a removed group, when it is empty, so that the caller's group can be removed in
+// its turn. That of a hierarchy's root, which nobody removes, stays for the next run.
+void remove_base_of(const std::string& group) {
+  const std::string base = group.substr(0, group.rfind('/'));
+  if (::faccessat(AT_FDCWD, (base + "/../../cgroup.procs").c_str(), F_OK, 0) == 0) (void)::rmdir(base.c_str());
+}
+
 // Both versions: the folders, their end, and what is counted alike.
 class Groups : public CgroupDir {
  public:
@@ -81,7 +88,9 @@ class Groups : public CgroupDir {
 
   bool remove() final {
     std::erase_if(folders_, [](const GroupFolder& folder) {
-      return remove_folder(folder.path, milliseconds(0)) == Removal::done;
+      const bool is_removed = remove_folder(folder.path, milliseconds(0)) == Removal::done;
+      if (is_removed) remove_base_of(folder.path);
+      return is_removed;
     });
     return folders_.empty();
   }
@@ -382,7 +391,9 @@ std::uint64_t sweep_site(const CgroupSite& site, bool (*is_alive)(const std::str
 
 void remove_cgroup_folders(const std::vector<std::string>& folders) {
   (void)kill_in_folders(folders, kKillTimeMax);
-  for (const std::string& folder : folders) (void)remove_folder(folder, kRemoveTimeMax);
+  for (const std::string& folder : folders) {
+    if (remove_folder(folder, kRemoveTimeMax) == Removal::done) remove_base_of(folder);
+  }
 }
 
 }  // namespace belljar
