@@ -341,7 +341,9 @@ TEST_F(LiveTest, CpuUseIsExact) {
   }));
   const auto usage = groups->usage();
   ASSERT_TRUE(usage.has_value());
-  EXPECT_NEAR(static_cast<double>(usage->cpu_user_ms + usage->cpu_system_ms), static_cast<double>(notes_->count), 8);
+  const std::uint64_t counted_ms = usage->cpu_user_ms + usage->cpu_system_ms;
+  EXPECT_GE(counted_ms + 2, notes_->count);
+  EXPECT_LE(counted_ms, notes_->count + 40);  // the start and the end of the process, slow in an emulated machine
 }
 
 TEST_F(LiveTest, KillAllLeavesNoneOfAForkStorm) {

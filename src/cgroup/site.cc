@@ -155,7 +155,7 @@ std::string explain(const CgroupSite& site, const CgroupLayout& layout) {
   if (support.version == CgroupSupport::Version::none) {
     const bool seen = !layout.v2_group.empty() ||
                       std::any_of(layout.v1_groups.begin(), layout.v1_groups.end(), [](auto& g) { return !g.empty(); });
-    text = seen                      ? "this user may not make control groups"
+    text = seen                      ? "this user may make no control group that would hold memory, cpu or pids"
            : layout.read_only_mounts ? "the cgroup file systems are mounted read-only here, as in a container"
                                      : "no mounted cgroup file system shows this process's own group";
   } else {

@@ -105,7 +105,7 @@ TEST_F(SiteTest, V1WithoutWriteAccessIsNone) {
   const CgroupSite found = site();
   EXPECT_EQ(found.support.version, Version::none);
   EXPECT_FALSE(found.support.memory || found.support.swap || found.support.cpu || found.support.tasks);
-  EXPECT_THAT(found.support.why_not, HasSubstr("this user may not make control groups"));
+  EXPECT_THAT(found.support.why_not, HasSubstr("this user may make no control group"));
   EXPECT_TRUE(found.bases.empty());
   const auto none = create_groups_at(found, "one", Limits());
   ASSERT_TRUE(none.has_value());
