@@ -564,8 +564,9 @@ TEST_F(RealHostTest, EverythingInEtcIsOursOrPublicOnTheHost) {
 }
 
 TEST_F(RealHostTest, HoldsTheListAndNothingSecret) {
-  for (const char* const name : {"localtime", "ssl/certs", "ssl/openssl.cnf", "ld.so.cache", "ld.so.conf",
-                                 "ld.so.conf.d", "services", "protocols", "mime.types", "alternatives", "fonts"}) {
+  for (const char* const name :
+       {"localtime", "ssl/certs", "ssl/openssl.cnf", "ld.so.cache", "ld.so.conf", "ld.so.conf.d", "services",
+        "protocols", "mime.types", "alternatives", "fonts", "matplotlibrc"}) {
     if (walk(View::host, std::string("/etc/") + name).found) {
       EXPECT_TRUE(walk(View::image, std::string("/etc/") + name).found) << name;
     }

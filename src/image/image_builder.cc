@@ -28,7 +28,7 @@ constexpr std::size_t kCopyBytesMax = std::size_t{512} << 20;
 constexpr std::size_t kManifestBytesMax = std::size_t{64} << 20;
 
 // What programs look for in /etc without a link in /usr that leads there; names of Debian, Fedora, Arch and Alpine.
-constexpr std::array<std::string_view, 22> kWanted = {
+constexpr std::array<std::string_view, 23> kWanted = {
     "etc/localtime",
     "etc/timezone",
     "etc/ssl/certs",
@@ -49,6 +49,7 @@ constexpr std::array<std::string_view, 22> kWanted = {
     "etc/mime.types",
     "etc/alternatives",
     "etc/fonts",
+    "etc/matplotlibrc",  // Debian's matplotlib does not start without it
     "etc/os-release",
     "etc/debian_version",
 };
