@@ -29,7 +29,7 @@ install(TARGETS belljar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
-belljar_archives_of(belljar_lib archives)
+belljar_archives_of(belljar_supervisor archives)
 set(script "CREATE ${CMAKE_BINARY_DIR}/libbelljar.a\n")
 foreach(archive ${archives})
   string(APPEND script "ADDLIB $<TARGET_FILE:${archive}>\n")
@@ -42,7 +42,14 @@ add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/libbelljar.a
 add_custom_target(belljar_archive ALL DEPENDS ${CMAKE_BINARY_DIR}/libbelljar.a)
 
 install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/belljar DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# The public header and what it includes, side by side below include/belljar.
+install(FILES ${CMAKE_SOURCE_DIR}/include/belljar/belljar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar)
+foreach(header base/result.h spec/errors.def spec/errors.h spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${CMAKE_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar/${folder})
+endforeach()
+
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/BelljarConfig.cmake.in ${CMAKE_BINARY_DIR}/BelljarConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Belljar
   PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)

@@ -28,7 +28,7 @@ def load(name: str):
 
 
 class Layers(unittest.TestCase):
-    floors = {"base": 0, "spec": 2, "cgroup": 2, "library": 6, "cli": 8}
+    floors = {"base": 0, "spec": 2, "cgroup": 2, "belljar": 5, "supervisor": 5, "cli": 8}
 
     def faults(self, files):
         return load("check_layers").check(files, self.floors)
@@ -53,8 +53,9 @@ class Layers(unittest.TestCase):
         self.assertIn("with its folder", self.faults({"base/a.cc": '#include "fd.h"\n'})[0])
 
     def test_public_header_is_for_upper_floors(self):
-        self.assertEqual(self.faults({"library/a.cc": '#include "belljar/belljar.h"\n'}), [])
+        self.assertEqual(self.faults({"supervisor/a.cc": '#include "belljar/belljar.h"\n'}), [])
         self.assertEqual(len(self.faults({"base/a.cc": '#include "belljar/belljar.h"\n'})), 1)
+        self.assertEqual(len(self.faults({"belljar/belljar.h": '#include "cli/options.h"\n'})), 1)
 
     def test_circle_on_one_floor_is_refused(self):
         self.assertIn("circle", self.faults({
