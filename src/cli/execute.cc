@@ -1,14 +1,20 @@
 #include "cli/execute.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdlib>
 #include <string>
 
 #include "base/fd.h"
 #include "belljar/belljar.h"
+#include "image/active_environment.h"
+#include "spec/interpreter.h"
 
 namespace belljar {
 namespace {
@@ -46,6 +52,27 @@ void say_what_was_dropped(const char* name, const CapturedStream& stream, const 
                   format_limit(LimitUnit::bytes, spec.limits.output.value), stream.bytes_total));
 }
 
+// The program that will be looked for on PATH; empty where a path names it.
+std::string program_name(const SandboxSpec& spec) {
+  if (!spec.command.empty()) return spec.command.front();
+  std::array<char, kScriptHeadBytes> head{};
+  const auto script = open_at(AT_FDCWD, spec.script.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  const ssize_t count = script ? ::pread(script->get(), head.data(), head.size(), 0) : 0;
+  const auto words =
+      choose_interpreter(spec.script, {head.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  if (!words) return "";
+  return words->front() == "/usr/bin/env" ? words->back() : words->front();
+}
+
+// Modules of the caller's own interpreter are missing inside, and that is hard to guess from the program's errors.
+void hint_at_outside_interpreter(const SandboxSpec& spec) {
+  if (!spec.venv.empty()) return;
+  const std::string program = program_name(spec);
+  if (program.empty() || program.find('/') != std::string::npos) return;
+  const auto outside = find_outside_interpreter(program, [](const char* name) { return std::getenv(name); });
+  if (outside) say(outside_interpreter_hint(*outside));
+}
+
 RunIo plan_io(const RunOptions& options, int cancel_fd) {
   RunIo io;
   io.stdin_fd = STDIN_FILENO;
@@ -63,6 +90,7 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
 
 int execute_run(const SandboxSpec& spec, const RunOptions& options) {
   const StopSignals stop;
+  hint_at_outside_interpreter(spec);
   const Result<Outcome> outcome = run(spec, plan_io(options, stop.fd()));
   if (!outcome) return report_refusal(outcome.error(), options);
   say_what_was_dropped("stdout", outcome->standard_output, spec);
