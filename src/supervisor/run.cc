@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 
+#include "base/utf8.h"
 #include "belljar/belljar.h"
 #include "spec/limits.h"
 #include "supervisor/streams.h"
@@ -23,6 +24,8 @@ constexpr std::uint64_t kKillPatienceMs = 10000;
 // With every process of the sandbox gone its pipes end at once; only a fork of this very process, in another thread,
 // may hold one a moment longer.
 constexpr int kDrainPatienceMs = 1000;
+
+constexpr std::size_t kMessageBytesMax = 8192;
 
 // Keeps SIGPIPE from this thread while streams are written, and takes one that came back.
 class SigpipeBlock {
@@ -192,9 +195,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, Outco
   conclude(RunStatus::error, "");
 }
 
-}  // namespace
-
-Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
+Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
   const std::uint64_t start_ms = monotonic_ms();
   const SigpipeBlock no_sigpipe;
@@ -224,6 +225,24 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
   outcome.denials = std::move(exit.denials);
   outcome.standard_output = supervision.output().take();
   outcome.standard_error = supervision.error().take();
+  return outcome;
+}
+
+// Messages quote names that the caller took from somewhere: of files, scripts, programs.
+void make_harmless(std::string* message) {
+  *message = one_line(*message, kMessageBytesMax);
+}
+
+}  // namespace
+
+Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
+  Result<Outcome> outcome = run_to_end(spec, io);
+  if (!outcome) {
+    make_harmless(&outcome.error().message);
+    return outcome;
+  }
+  make_harmless(&outcome->reason);
+  if (outcome->error) make_harmless(&outcome->error->message);
   return outcome;
 }
 
