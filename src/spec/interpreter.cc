@@ -71,7 +71,7 @@ Result<std::vector<std::string>> choose_interpreter(std::string_view script_name
     return bad_script(
         script_name,
         fmt::format(
-            "this is a compiled program, not a script; run it with: belljar run --mount {0}:/app/{1} -- /app/{1}",
+            "this is a compiled program, not a script; run it with: belljar run --mount {0}:/data/{1} -- /data/{1}",
             one_line(script_name), one_line(base_name)));
   }
   for (const Interpreter& row : kInterpreters) {

@@ -60,7 +60,7 @@ TEST(Interpreter, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("bin/prog",
                       "\x7F"
                       "ELF\x02"),
-              HasSubstr("belljar run --mount bin/prog:/app/prog -- /app/prog"));
+              HasSubstr("belljar run --mount bin/prog:/data/prog -- /data/prog"));
   EXPECT_THAT(refusal("prog.py",
                       "\x7F"
                       "ELF\x02"),
