@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
 namespace belljar::host {
 namespace {
@@ -61,6 +62,19 @@ int clear_capabilities() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   const __user_cap_data_struct none[2] = {};
   return result_or_errno(::syscall(SYS_capset, &header, none));
+}
+
+bool is_root_of_host() {
+  if (::geteuid() != 0) return false;
+  // "0 0 4294967295": every id is itself, as in the initial user namespace only (user_namespaces(7)).
+  std::FILE* const map = std::fopen("/proc/self/uid_map", "re");
+  if (map == nullptr) return false;
+  unsigned inside = 1;
+  unsigned outside = 1;
+  unsigned count = 0;
+  const bool is_read = std::fscanf(map, "%u %u %u", &inside, &outside, &count) == 3;
+  std::fclose(map);
+  return is_read && inside == 0 && outside == 0 && count == ~0U;
 }
 
 bool has_capability(int capability) {

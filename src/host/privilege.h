@@ -16,6 +16,10 @@ int clear_capabilities();
 
 enum class PathKind { folder, file };
 
+// True for root of the initial user namespace. Root of another one is an ordinary user of the host, and lacks the ids
+// that sandboxes get.
+bool is_root_of_host();
+
 // True when the calling process holds this capability in its effective set.
 bool has_capability(int capability);
 

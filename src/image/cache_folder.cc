@@ -11,6 +11,7 @@
 #include <cstring>
 #include <vector>
 
+#include "host/privilege.h"
 #include "image/host_image.h"
 #include "spec/errors.h"
 
@@ -33,7 +34,7 @@ std::unexpected<Error> refuse(const std::string& path, const std::string& reason
 }  // namespace
 
 Result<std::string> cache_folder() {
-  if (::geteuid() == 0) return kRootCache;
+  if (host::is_root_of_host()) return kRootCache;
   const char* const cache_home = std::getenv("XDG_CACHE_HOME");  // NOLINT(concurrency-mt-unsafe): nobody calls setenv
   if (cache_home != nullptr && cache_home[0] == '/') return std::string(cache_home) + "/belljar";
   const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe)
@@ -51,11 +52,11 @@ Result<Fd> open_cache_folder(const std::string& path) {
   auto opened = open_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!opened && opened.error().value == ENOENT) {
     make_parents(path);
-    const mode_t mode = ::geteuid() == 0 ? 0755 : 0700;
+    const mode_t mode = host::is_root_of_host() ? 0755 : 0700;
     if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
       return refuse(path, fmt::format("can't be made ({}); {}", errno_text(errno),
-                                      ::geteuid() == 0 ? "mount a writable folder there"
-                                                       : "set XDG_CACHE_HOME to a folder that you can write"));
+                                      host::is_root_of_host() ? "mount a writable folder there"
+                                                              : "set XDG_CACHE_HOME to a folder that you can write"));
     }
     opened = open_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   }

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string_view>
 
+#include "host/privilege.h"
 #include "image/cache_folder.h"
 #include "image/image_builder.h"
 #include "image/path_trace.h"
@@ -266,7 +267,7 @@ Result<HostImage> open_host_image() {
   // Root's files, except where root is not mapped into our user namespace: then they show as those of whoever owns
   // /usr.
   struct stat usr;
-  if (::geteuid() != 0 && ::stat("/usr", &usr) == 0) places.trusted_owner = usr.st_uid;
+  if (!host::is_root_of_host() && ::stat("/usr", &usr) == 0) places.trusted_owner = usr.st_uid;
   return open_host_image(places);
 }
 

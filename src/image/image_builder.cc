@@ -16,6 +16,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "host/privilege.h"
 #include "image/cache_folder.h"
 #include "image/link_scan.h"
 #include "image/path_trace.h"
@@ -52,6 +53,7 @@ constexpr std::array<std::string_view, 23> kWanted = {
     "etc/matplotlibrc",  // Debian's matplotlib does not start without it
     "etc/os-release",
     "etc/debian_version",
+    "etc/matplotlibrc",
 };
 
 // Never copied, whoever may read them: accounts, keys, and what identifies the host.
@@ -368,7 +370,7 @@ Result<void> ImageBuilder::copy_file(const TraceNode& node) {
 
 // Device nodes need root, and a file system that neither forbids them nor makes them useless (nodev).
 Result<void> ImageBuilder::make_devices() {
-  if (::geteuid() != 0) return {};
+  if (!host::is_root_of_host()) return {};
   struct Node {
     const char* path;
     unsigned major, minor;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/privilege.h"
 #include "spec/errors.h"
 #include "tiers/container/plan.h"
 
@@ -54,7 +55,7 @@ bool overlaps(const std::vector<IdInterval>& intervals, std::uint64_t base) {
 
 Result<std::string> run_folder() {
   std::string folder;
-  if (::geteuid() == 0) {
+  if (host::is_root_of_host()) {
     folder = "/run/belljar";
   } else if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime == '/') {
     folder = std::string(runtime) + "/belljar";

@@ -68,6 +68,7 @@ WallReport wall_state(std::string_view name, const HostFacts& facts) {
 
 CallerPrivilege caller_privilege() {
   if (::geteuid() != 0) return {Privilege::user, "the caller is not root"};
+  if (!host::is_root_of_host()) return {Privilege::user, "root here is root of a user namespace only"};
   for (const NeededCapability& needed : kNeededCapabilities) {
     if (!host::has_capability(needed.number)) return {Privilege::user, fmt::format("root lacks {} here", needed.name)};
   }
