@@ -251,6 +251,7 @@ void reap_until_end(const StartPlan& plan, int program) {
 void init_main(const StartPlan& plan) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
+  ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
   forget_supervisor(plan);
   // The clone copied all of the supervisor's.
   host::close_all_but(
