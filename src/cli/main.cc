@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
@@ -18,6 +19,7 @@ void take_missing_descriptors() {
 
 int main(int argc, char** argv) {
   take_missing_descriptors();
+  ::signal(SIGXFSZ, SIG_IGN);  // a write past the caller's RLIMIT_FSIZE is to fail with EFBIG, and so with a message
   const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
   return belljar::command_line(arguments.subspan(arguments.empty() ? 0 : 1));  // argv may be empty: execve(2)
 }

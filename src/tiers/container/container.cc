@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -158,6 +159,8 @@ void ContainerSandbox::read_frames(TierExit* exit) {
   while (true) {
     std::byte packet[sizeof(Frame) + 1];
     const ssize_t count = ::recv(control_.get(), packet, sizeof packet, MSG_DONTWAIT);
+    // An init that gave up before it read everything sent to it says so by this error first; its report comes after.
+    if (count < 0 && (errno == ECONNRESET || errno == EINTR)) continue;
     if (count <= 0) break;
     const std::optional<Frame> frame = read_frame({packet, static_cast<std::size_t>(count)});
     if (!frame) {

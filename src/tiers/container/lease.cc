@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "host/privilege.h"
+#include "image/cache_folder.h"
+#include "image/host_image.h"
 #include "spec/errors.h"
 #include "tiers/container/plan.h"
 
@@ -60,7 +62,10 @@ Result<std::string> run_folder() {
   } else if (const char* runtime = std::getenv("XDG_RUNTIME_DIR"); runtime != nullptr && *runtime == '/') {
     folder = std::string(runtime) + "/belljar";
   } else {
-    folder = fmt::format("/tmp/belljar-{}", ::geteuid());
+    // Not in /tmp: there, anybody could take the name first.
+    const std::string cache = TRY(cache_folder());
+    TRY_VOID(open_cache_folder(cache));
+    folder = cache + "/run";
   }
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     return fail(ErrorCode::host_unsupported, fmt::format("can't make the folder {}: {}", folder, errno_text(errno)));

@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""Programs that print facts run natively first, then in each tier: the output must be the same. Linux is the oracle.
+
+conformance_test.py FOLDER_WITH_THE_COMPILED_PROGRAMS
+
+The native run has no more rights than a sandbox gives: an ordinary user without groups, no_new_privs, an empty folder on a
+tmpfs. A difference is allowed only where ALLOWED names the program, the line and the reason.
+"""
+
+import difflib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "integration"))
+
+from harness import IS_ROOT, USER_ID, Case, both_callers, main  # noqa: E402
+
+COMPILED = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else HERE
+
+# Options of `belljar run` for each tier. A new tier is a new row.
+TIERS = {"container": ["--isolation", "container"]}
+
+PROGRAMS = ["files", "pipes", "signals", "threads", "memory", "processes", "sockets", "clocks", "watches",
+            "python_system.py", "python_parallel.py", "shell.sh"]
+
+# (tier, program): {beginning of a line: why it may differ, or be there on one side only}
+ALLOWED: dict[tuple[str, str], dict[str, str]] = {
+    ("container", "sockets"): {"unknown type:": "the seccomp filter checks the type before the kernel does, and has its own errno"},
+    ("container", "files"): {"chown to root:": "an ordinary caller's sandbox has no id but the caller's, so root's is not a "
+                                               "number that chown(2) knows there: EINVAL, not EPERM"},
+}
+
+
+def different_lines(native: str, inside: str, allowed: dict[str, str]) -> list[str]:
+    lines = difflib.unified_diff(native.splitlines(), inside.splitlines(), "native", "inside", lineterm="", n=0)
+    changed = [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    return [line for line in changed if not any(line[1:].startswith(start) for start in allowed)]
+
+
+@both_callers
+class Conformance(Case):
+    def argv_of(self, program: str) -> list[str]:
+        if program.endswith(".py"):
+            return ["/usr/bin/python3", f"/tests/{program}"]
+        if program.endswith(".sh"):
+            return ["/bin/sh", f"/tests/{program}"]
+        return [f"/tests/{program}"]
+
+    def programs_folder(self) -> Path:
+        """All programs in one folder."""
+        folder = self.folder / "tests"
+        folder.mkdir()
+        for program in PROGRAMS:
+            path = HERE / "programs" / program if "." in program else COMPILED / program
+            target = folder / program
+            target.write_bytes(path.read_bytes())
+            target.chmod(0o755)
+        return folder
+
+    def run_natively(self, argv: list[str]) -> str:
+        with tempfile.TemporaryDirectory(dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None) as folder:
+            confined = ["/usr/bin/setpriv", "--no-new-privs"]
+            if IS_ROOT:
+                os.chown(folder, USER_ID, USER_ID)
+                confined += [f"--reuid={USER_ID}", f"--regid={USER_ID}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+            environment = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": folder, "LANG": "C.UTF-8", "TZ": "UTC"}
+            ended = subprocess.run([*confined, *argv], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True,
+                                   timeout=60, umask=0o022, start_new_session=True)
+        self.assertEqual((ended.returncode, ended.stderr), (0, b""), "the native run failed")
+        return ended.stdout.decode()
+
+    def check(self, program: str):
+        folder = self.programs_folder()
+        argv = self.argv_of(program)
+        native = self.run_natively([word.replace("/tests/", f"{folder}/") for word in argv])
+        self.assertGreater(native.count("\n"), 9)
+        for tier, options in TIERS.items():
+            ended = self.run_in(*options, "-e", "TZ=UTC", "--mount", f"{folder}:/tests", "--timeout", "60s", "--", *argv)
+            self.assertEqual((ended.status, ended.err), (0, b""), str(ended))
+            allowed = ALLOWED.get((tier, program), {})
+            self.assertEqual(different_lines(native, ended.text, allowed), [], f"{program} in tier {tier}")
+
+    def test_differences_are_found(self):
+        """The comparison itself: a changed, a missing and an added line count, an allowed one does not."""
+        self.assertEqual(different_lines("a: 1\nb: 2\n", "a: 1\nb: 3\n", {}), ["-b: 2", "+b: 3"])
+        self.assertEqual(different_lines("a: 1\nb: 2\n", "a: 1\n", {}), ["-b: 2"])
+        self.assertEqual(different_lines("a: 1\n", "a: 1\nb: 2\n", {"b:": "reason"}), [])
+        self.assertEqual(different_lines("a: 1\nb: 2\n", "a: 2\nb: 3\n", {"b:": "reason"}), ["-a: 1", "+a: 2"])
+
+
+def add_test(program: str):
+    setattr(Conformance, f"test_{program.replace('.', '_')}", lambda self: self.check(program))
+
+
+for each in PROGRAMS:
+    add_test(each)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,274 @@
+"""The command line itself: bad input, policy files, doctor, gc, help, and the record of every status."""
+
+import json
+import os
+import re
+import time
+
+from harness import IS_ROOT, Case, both_callers, cgroups_of, main, record_faults
+
+
+@both_callers
+class BadInput(Case):
+    def refused(self, *arguments, words=()):
+        self.assert_refused(self.run_in(*arguments), 125, *words)
+        ended = self.run_in("--json", *arguments)  # the record says the same
+        record = json.loads(ended.out)
+        self.assertEqual(record_faults(record), [], str(ended))
+        self.assertEqual((record["status"], ended.status), ("denied", 125))
+        self.assertEqual(f"belljar: {record['error']['message']}\n".encode(), ended.err)
+
+    def test_unknown_flags(self):
+        self.refused("--memry", "1G", "--", "true", words=["--memry", "--memory"])
+        self.refused("--no-such-flag", "--", "true", words=["--no-such-flag"])
+        self.refused("-z", "--", "true", words=["-z"])
+        self.refused("--Memory", "1G", "--", "true", words=["--Memory"])
+        self.refused("--volume", "/a:/b", "--", "true", words=["--mount"])
+        self.refused("--allow", "example.org", "--", "true", words=["--allow"])
+        self.refused("---", "--", "true")
+
+    def test_impossible_values(self):
+        for flag, values in {
+            "--memory": ["0", "-1", "1e99G", "nan", "inf", "", " ", "1X", "0x10", "1,5G", "٣", "18446744073709551616", "99999999T", "1K", "1G1"],
+            "--cpus": ["0", "-1", "nan", "inf", "1e99", "", "two", "0.001", "99999999"],
+            "--tasks": ["0", "-1", "nan", "1.5", "1e3", "", "99999999999"],
+            "--timeout": ["0", "-1", "nan", "5 weeks", "", "1e99", "0.1ms"],
+            "--tmp-size": ["0", "-1", "nan", "1"],
+            "--open-files": ["0", "-1", "3", "nan"],
+            "--output-limit": ["-1", "nan", "x"],
+            "--tmp-inodes": ["0", "-1", "1K"],
+        }.items():
+            for value in values:
+                self.assert_refused(self.run_in(flag, value, "--", "true"), 125, flag)
+                self.assert_refused(self.run_in(f"{flag}={value}", "--", "true"), 125, flag)
+
+    def test_other_values(self):
+        for flag, value in (("--isolation", "magic"), ("--require", "nothing-such"), ("--on-output-limit", "explode"), ("--hide", "relative"),
+                            ("--hide", "/a/../b"), ("-e", "=x"), ("-e", ""), ("--status-fd", "x"), ("--status-fd", "-1"), ("--status-fd", "99"),
+                            ("--policy", "/no/such/file"), ("--workdir", "")):
+            self.assert_refused(self.run_in(flag, value, "--", "true"), 125, flag if flag != "--policy" else value)
+
+    def test_status_fd_that_can_not_be_written(self):
+        fd = os.open("/dev/null", os.O_RDONLY)
+        self.assert_refused(self.run_in("--status-fd", str(fd), "--", "true", pass_fds=[fd]), 125, "--status-fd")
+        os.close(fd)
+
+    def test_nothing_to_run(self):
+        self.refused(words=["nothing to run"])
+        self.refused("--", words=["nothing to run"])
+        self.refused("--memory", words=["--memory needs a value"])
+        self.refused("--", "")
+
+    def test_unknown_commands(self):
+        for words in (["rnu", "x"], ["--json", "run"], ["policy"], ["policy", "shwo"], ["doctor", "now"], ["gc", "now"], ["script.py"]):
+            ended = self.belljar(*words)
+            self.assert_refused(ended, 125)
+        self.assertEqual(self.belljar().status, 125)
+
+    def test_what_this_host_can_not_enforce(self):
+        """A limit that is named, or a wall that is required, holds in full or nothing runs."""
+        weaker = self.record("--", "true").walls("weaker")
+        named = {"memory": ("--memory", "64M"), "cpus": ("--cpus", "0.5"), "tasks": ("--tasks", "50")}
+        for wall, flags in named.items():
+            if wall in weaker:
+                self.assert_refused(self.run_in(*flags, "--", "true"), 125, flags[0])
+                self.assert_refused(self.run_in("--require", wall, "--", "true"), 125, wall)
+            else:
+                self.assertEqual(self.ok(*flags, "--require", wall, "--", "echo", "held"), "held\n")
+        if weaker:
+            self.assert_refused(self.run_in("--require", "all", "--", "true"), 125, "--require")
+        else:
+            self.assertEqual(self.ok("--require", "all", "--", "echo", "all"), "all\n")
+
+    def test_help_goes_to_stdout(self):
+        for words in (["--help"], ["help"], ["run", "--help"], ["help", "run"], ["policy", "--help"], ["doctor", "--help"], ["gc", "--help"]):
+            ended = self.belljar(*words)
+            self.assertEqual((ended.status, ended.err), (0, b""), words)
+            self.assertIn("usage: belljar", ended.text)
+            self.assertLessEqual(max(map(len, ended.text.splitlines())), 100)
+        self.assertRegex(self.belljar("--version").text, r"^belljar \d+\.\d+\.\d+\n$")
+
+
+POLICY = """
+workdir = "/data"
+hide = ["/usr/bin/whoami"]
+on_output_limit = "kill"
+stdin = "none"
+pass_environment = ["PASSED"]
+
+[limits]
+timeout = "2s"
+open_files = 100
+output = "64K"
+
+[environment]
+NAME = "from the file"
+OTHER = "ž"
+
+[[mounts]]
+source = "."
+target = "/data"
+access = "rw"
+"""
+
+
+@both_callers
+class PolicyFiles(Case):
+    def test_everything_in_a_file(self):
+        policy = self.write("p.toml", POLICY)
+        record = self.record("--policy", policy, "--", "sh", "-c", "pwd; echo $NAME $OTHER $PASSED; ulimit -n; wc -c < /bin/whoami; cat; echo x > made",
+                             data=b"unread", env={"PASSED": "passed"})
+        self.assertEqual(record["stdout"], "/data\nfrom the file ž passed\n100\n0\n", record)
+        self.assertEqual((record["limits"]["timeout_ms"], record["limits"]["output_bytes"]), (2000, 65536))
+        self.assertEqual((self.folder / "made").read_text(), "x\n")
+
+    def test_flags_win(self):
+        policy = self.write("p.toml", POLICY)
+        record = self.record("--timeout", "3s", "--policy", policy, "-e", "NAME=flag", "-e", "PASSED=x", "--workdir", "/tmp", "--", "sh", "-c", "pwd; echo $NAME $OTHER")
+        self.assertEqual((record["stdout"], record["limits"]["timeout_ms"]), ("/tmp\nflag ž\n", 3000))
+
+    def test_later_files_win(self):
+        first, second = self.write("1.toml", "[limits]\ntimeout = '2s'\nopen_files = 99\n"), self.write("2.toml", "[limits]\ntimeout = '4s'\n")
+        limits = self.record("--policy", first, "--policy", second, "--", "true")["limits"]
+        self.assertEqual((limits["timeout_ms"], limits["open_files"]), (4000, 99))
+
+    def test_show_round_trip(self):
+        policy = self.write("p.toml", POLICY)
+        shown = self.belljar("policy", "show", "--policy", policy, "--timeout", "5s")
+        self.assertEqual((shown.status, shown.err), (0, b""))
+        again = self.belljar("policy", "show", "--policy", self.write("shown.toml", shown.out))
+        self.assertEqual(again.out, shown.out)
+        code = ["--", "sh", "-c", "pwd; echo $NAME $OTHER $PASSED; ulimit -n"]
+        one = self.record("--policy", policy, "--timeout", "5s", *code, env={"PASSED": "p"})
+        two = self.record("--policy", self.folder / "shown.toml", *code, env={"PASSED": "p"})
+        self.assertEqual((one["limits"], one["stdout"]), (two["limits"], two["stdout"]))
+
+    def test_show_holds_no_secret(self):
+        shown = self.belljar("policy", "show", "-e", "TOKEN", env={"TOKEN": "hush-hush"})
+        self.assertNotIn("hush-hush", shown.text)
+        self.assertIn("TOKEN", shown.text)
+
+    def test_show_of_the_defaults(self):
+        shown = self.belljar("policy", "show").text
+        for text in ("256M", "30 s", "50M"):
+            self.assertIn(text, shown)
+
+    def test_mistakes_are_refused_with_their_line(self):
+        for text, words in {
+            "nework = 1\n": [":1:", "nework"], "\n[limits]\nmemroy = '1G'\n": [":3:", "memroy", "memory"], "[limits]\nmemory = '0'\n": [":2:", "memory"],
+            "[limits]\nmemory = true\n": [":2:"], "hide = '/x'\n": [":1:", "hide"], "hide = [1]\n": [":1:"], "x = \n": [":1"], "= 1\n": [":1"],
+            "[[mounts]]\nsource = '.'\n": ["target"], "[[mounts]]\nsource = '.'\ntarget = '/d'\naccess = 'write'\n": [":4:"],
+            "workdir = '/a'\nworkdir = '/b'\n": [":2"], "[environment]\nA = 1\n": [":2:", "string"], "tier = 'magic'\n": [":1:", "magic"],
+            "\xff": [], "a" * 300000: [], "x = " + "[" * 5000: [], "[limits]\ntimeout = nan\n": [":2:"],
+        }.items():
+            policy = self.write("bad.toml", text.encode("latin-1"))
+            self.assert_refused(self.run_in("--policy", policy, "--", "true", patience=20), 125, "bad.toml", *words)
+            self.assert_refused(self.belljar("policy", "show", "--policy", policy), 125, "bad.toml", *words)
+
+    def test_files_that_are_no_policy(self):
+        for path in (self.folder, self.folder / "missing", "/dev/zero"):
+            self.assert_refused(self.run_in("--policy", path, "--", "true", patience=10), 125, str(path))
+
+    def test_an_empty_policy_is_the_defaults(self):
+        limits = self.record("--policy", self.write("p.toml", ""), "--", "true")["limits"]
+        self.assertEqual(limits, self.record("--", "true")["limits"])
+
+
+@both_callers
+class Records(Case):
+    def test_every_status(self):
+        """record() checks the form of each."""
+        held = "memory" in self.record("--", "true").walls("enforced")
+        seen = {
+            "ok": self.record("--", "true"), "error": self.record("--", "false"), "timeout": self.record("--timeout", "200ms", "--", "sleep", "9"),
+            "disk": self.record("--tmp-size", "1M", "--", "sh", "-c", "head -c 2M /dev/zero > /tmp/x"),
+            "output": self.record("--output-limit", "5", "--on-output-limit", "kill", "--", "yes"),
+            "signal": self.record("--", "sh", "-c", "kill -9 $$"), "denied": self.record("--", "no-such-program"),
+        }
+        if held:
+            seen["memory"] = self.record("--memory", "50M", "--", "python3", "-c", "bytearray(200 << 20)")
+            seen["pids"] = self.record("--tasks", "5", "--", "bash", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 1 & done 2>&-; exit 1")
+        for status, record in seen.items():
+            self.assertEqual(record["status"], status, record)
+        for status in ("timeout", "output", "memory"):
+            if status in seen:
+                self.assertEqual((seen[status]["exit_code"], seen[status]["signal"], seen[status].exit_status), (None, 9, 124), status)
+
+    def test_cancelled(self):
+        process = self.start("run", "--json", "--", "sh", "-c", "echo partial; sleep 30")
+        time.sleep(1)
+        process.terminate()
+        out, _ = process.communicate(timeout=20)
+        record = json.loads(out)
+        self.assertEqual(record_faults(record), [])
+        self.assertEqual((record["status"], record["stdout"], process.returncode), ("cancelled", "partial\n", 143))
+
+    def test_refusal_has_a_whole_record(self):
+        ended = self.run_in("--json", "--memory", "0", "--", "true")
+        record = json.loads(ended.out)
+        self.assertEqual(record_faults(record), [])
+        self.assertEqual((record["error"]["code"], record["exit_code"], record["signal"]), ("bad_value", None, None))
+
+    def test_isolation_names_every_wall_once(self):
+        record = self.record("--", "true")
+        enforced = record["isolation"]["enforced"]
+        others = [row["name"] for row in record["isolation"]["weaker"] + record["isolation"]["missing"]]
+        self.assertEqual(len(set(enforced + others)), len(enforced + others))
+        self.assertLessEqual({"files", "processes", "network", "syscalls", "capabilities", "environment", "timeout", "output"}, set(enforced))
+        self.assertLessEqual({"memory", "cpus", "tasks", "landlock", "uid_range"}, set(enforced + others))
+        if not self.as_user:
+            self.assertEqual([name for name in others if name not in ("landlock", "memory", "cpus", "tasks")], [])
+        else:
+            self.assertLessEqual({"uid_range", "ownership"}, set(others))
+
+
+@both_callers
+class Doctor(Case):
+    def test_text(self):
+        ended = self.belljar("doctor")
+        self.assertEqual((ended.status, ended.err), (0, b""), str(ended))
+        self.assertIn("tier container: works", ended.text)
+        for line in re.findall(r"^  (?:weaker|missing) .*\n.*\n.*\n", ended.text, re.M):
+            self.assertRegex(line, r"why: \S.*\n\s+to get it: \S")
+
+    def test_json_agrees_with_a_record(self):
+        ended = self.belljar("doctor", "--json")
+        self.assertEqual(ended.status, 0, str(ended))
+        report = json.loads(ended.out)
+        self.assertEqual(report.keys(), {"kernel", "cgroups", "root", "tiers", "hints"})
+        self.assertEqual(report["root"], not self.as_user)
+        tier = report["tiers"][0]
+        self.assertEqual((tier["name"], tier["works"]), ("container", True))
+        record = self.record("--", "true")
+        for state in ("enforced", "weaker", "missing"):
+            self.assertEqual({wall["name"] for wall in tier["walls"] if wall["state"] == state}, record.walls(state))
+        for wall in tier["walls"]:
+            self.assertEqual(wall.keys(), {"name", "state", "why", "remedy"})
+            if wall["state"] != "enforced":
+                self.assertTrue(wall["why"] and wall["remedy"], wall)
+
+
+@both_callers
+class Sweep(Case):
+    def test_nothing_to_do(self):
+        ended = self.belljar("gc")
+        self.assertEqual((ended.status, ended.err), (0, b""), str(ended))
+        self.assertRegex(ended.text, r"^removed what \d+ killed runs? left behind\n$")
+
+    def test_what_a_killed_run_left_is_swept_and_running_ones_are_not(self):
+        if self.as_user or not IS_ROOT:
+            return self.assertEqual(self.belljar("gc").status, 0)
+        running = self.start("run", "--", "sh", "-c", "echo up; sleep 2; echo still")
+        self.assertEqual(running.stdout.readline(), b"up\n")
+        groups = cgroups_of(running.pid)
+        if not groups:
+            self.not_covered("sweeping of cgroups", "this host has no cgroup that Belljar can write")
+        left = os.path.join(os.path.dirname(groups[0]), "4194303-1-0")  # of a process that can't be
+        os.mkdir(left)
+        ended = self.belljar("gc")
+        self.assertFalse(os.path.exists(left), str(ended))
+        self.assertEqual(running.communicate(timeout=20)[0], b"still\n")
+
+
+if __name__ == "__main__":
+    main()
