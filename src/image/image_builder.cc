@@ -53,7 +53,6 @@ constexpr std::array<std::string_view, 23> kWanted = {
     "etc/matplotlibrc",  // Debian's matplotlib does not start without it
     "etc/os-release",
     "etc/debian_version",
-    "etc/matplotlibrc",
 };
 
 // Never copied, whoever may read them: accounts, keys, and what identifies the host.
