@@ -50,10 +50,15 @@ def _last_line(log: Path) -> str:
     return next((line for line in reversed(lines) if line), "")
 
 
+def show_tail(text: str, lines: int) -> None:
+    for line in text.rstrip().split("\n")[-lines:] if lines else []:
+        print("    | " + line)
+
+
 def run_step(title: str, argv: list, *, timeout_s: float = 3600, env: dict | None = None, log_name: str | None = None,
-             quiet: bool = False) -> StepResult:
+             tail: int = 40) -> StepResult:
     """Runs `argv` in the top folder with no stdin. On a terminal the line shows what it is doing; elsewhere a line a
-    minute says that it still runs. On failure the end of the log is shown. `quiet`: no line for a quick success."""
+    minute says that it still runs. On failure the last `tail` lines of the log are shown."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / ((log_name or re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")) + ".log")
     terminal = sys.stdout.isatty()
@@ -87,10 +92,9 @@ def run_step(title: str, argv: list, *, timeout_s: float = 3600, env: dict | Non
     text = log.read_text("utf-8", "replace")
     if terminal:
         print("\r\x1b[K", end="")
-    if not (quiet and ok and seconds < 1):
-        print(f"  {title:<44}{seconds:7.1f} s  {'ok' if ok else 'FAILED'}", flush=True)
+    print(f"  {title:<44}{seconds:7.1f} s  {'ok' if ok else 'FAILED'}", flush=True)
     if not ok:
-        print("\n".join("    | " + line for line in text.rstrip().split("\n")[-40:]))
+        show_tail(text, tail)
         if timed_out:
             print(f"    | killed after {timeout_s:.0f} s")
         print(f"    whole log: {log.relative_to(TOP)}", flush=True)
