@@ -1,10 +1,12 @@
 """What of the host is handed in: mounts, virtual environments, the working folder, hidden paths."""
 
+import functools
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
-from harness import IS_ROOT, Case, both_callers, main, root_only
+from harness import IS_ROOT, Case, both_callers, main, root_only, shared_folder
 
 
 @both_callers
@@ -200,6 +202,20 @@ class MountsOfRoot(Case):
         self.assert_refused(self.run_in("--mount", f"{merged}:/data", "--", "true"), 125, str(merged), "idmapped")
 
 
+@functools.cache
+def interpreter_outside_usr() -> Path | None:
+    """A Python with a prefix of its own, as pyenv and conda have them: a copy of Debian's."""
+    library = next(Path("/usr/lib").glob("python3.*/os.py"), None)
+    if library is None:
+        return None
+    prefix = shared_folder() / "python"
+    name = library.parent.name
+    shutil.copytree(library.parent, prefix / "lib" / name, symlinks=True, ignore=shutil.ignore_patterns("test", "__pycache__", "config-*"))
+    (prefix / "bin").mkdir()
+    shutil.copy(f"/usr/bin/{name}", prefix / "bin/python3")
+    return prefix / "bin/python3"
+
+
 @both_callers
 class Venv(Case):
     def make_venv(self, python: str) -> Path:
@@ -220,11 +236,10 @@ class Venv(Case):
         self.assertEqual(self.sh("echo $VIRTUAL_ENV; which python3; touch $VIRTUAL_ENV/x 2>&- || echo read-only", "--venv", str(venv)), f"{venv}\n{venv}/bin/python3\nread-only\n")
 
     def outside_python(self) -> Path:
-        for path in sorted(Path("/opt").glob("*/bin/python3")) + sorted(Path(os.path.expanduser("~/.pyenv/versions")).glob("3.*/bin/python3")):
-            reachable = not self.as_user or not str(path).startswith("/root")
-            if reachable and subprocess.run([path, "-c", "import venv"], capture_output=True).returncode == 0:
-                return path
-        self.not_covered("an interpreter outside /usr", "this caller has none")
+        python = interpreter_outside_usr()
+        if python is None:
+            self.not_covered("an interpreter outside /usr", "there is no /usr/lib/python3.* to make one of")
+        return python
 
     def test_venv_of_an_interpreter_outside_usr(self):
         python = self.outside_python()
