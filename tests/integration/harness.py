@@ -190,7 +190,7 @@ class Case(unittest.TestCase):
         options.setdefault("cwd", self.folder)
         return subprocess.Popen(self.argv(*arguments), env=self.environment(env), **options)
 
-    def belljar(self, *arguments, data: bytes | None = None, patience: float = 60, **options) -> Ended:
+    def belljar(self, *arguments, data: bytes | None = None, patience: float = 200, **options) -> Ended:
         if data is not None:
             options["stdin"] = subprocess.PIPE
         with self.start(*arguments, **options) as process:

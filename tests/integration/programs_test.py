@@ -83,7 +83,7 @@ class Languages(Case):
                   "for (var x : t) x.join(); System.out.println(n + \" \" + Runtime.getRuntime().availableProcessors()); } }")
         path = self.write("Main.java", source)
         memory = () if self.as_user else ("--memory", "512M")
-        self.assertEqual(self.ok(*memory, "--timeout", "60s", "--mount", f"{path}:/data/Main.java", "--", "java", "/data/Main.java"), "8 1\n")
+        self.assertEqual(self.ok(*memory, "--timeout", "3m", "--mount", f"{path}:/data/Main.java", "--", "java", "/data/Main.java"), "8 1\n")
 
     def test_fn_44_go(self):
         compiler = next((p for p in ("/usr/local/go/bin/go", "/usr/bin/go") if Path(p).exists()), None)
@@ -104,7 +104,7 @@ class Languages(Case):
         self.need("gcc")
         self.write("a.c", '#include <stdio.h>\n#include <math.h>\nint main(int c, char **v) { printf("%.3f %s\\n", sqrt(c), v[1]); return 3; }\n')
         code = "cd /tmp && cp /data/a.c . && gcc -O2 -o a a.c -lm && ./a x; echo $?"
-        self.assertEqual(self.sh(code, "--mount", f"{self.folder}:/data"), "1.414 x\n3\n")
+        self.assertEqual(self.sh(code, "--timeout", "3m", "--mount", f"{self.folder}:/data"), "1.414 x\n3\n")
 
     def test_fn_07_c_program_with_an_empty_main(self):
         self.need("gcc")
@@ -123,6 +123,8 @@ class Languages(Case):
 
 @both_callers
 class Packages(Case):
+    PATIENT = ("--timeout", "3m")  # installing takes a while on a busy host
+
     def wheel(self) -> Path:
         """A wheel with one module and one command, made by hand."""
         path = self.folder / "greet-1.0-py3-none-any.whl"
@@ -148,7 +150,7 @@ class Packages(Case):
         wheel = self.wheel()
         code = (f"python3 -m pip install -q --no-index --no-warn-script-location --disable-pip-version-check --target ~/lib /data/{wheel.name} && "
                 "PYTHONPATH=~/lib python3 -c 'import greet; greet.main()' && PYTHONPATH=~/lib ~/lib/bin/greet")
-        self.assertEqual(self.sh(code, "--mount", f"{self.folder}:/data"), "hello from a wheel\n" * 2)
+        self.assertEqual(self.sh(code, *self.PATIENT, "--mount", f"{self.folder}:/data"), "hello from a wheel\n" * 2)
 
     def test_venv_made_inside(self):
         self.need_pip()
@@ -156,7 +158,7 @@ class Packages(Case):
             self.not_covered("python3 -m venv", "python3-venv is not installed")
         wheel = self.wheel()
         code = f"python3 -m venv ~/v && ~/v/bin/pip install -q --no-index --disable-pip-version-check /data/{wheel.name} && ~/v/bin/greet"
-        self.assertEqual(self.sh(code, "--mount", f"{self.folder}:/data"), "hello from a wheel\n")
+        self.assertEqual(self.sh(code, *self.PATIENT, "--mount", f"{self.folder}:/data"), "hello from a wheel\n")
 
     def test_fn_45_sdist_with_a_c_extension(self):
         self.need_pip()
@@ -172,12 +174,12 @@ class Packages(Case):
             "static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, \"ext\", 0, -1, m};\nPyMODINIT_FUNC PyInit_ext(void) { return PyModule_Create(&d); }\n")
         code = ("cp -r /data/ext ~/ext && python3 -m pip install -q --no-index --no-build-isolation --disable-pip-version-check --target ~/lib ~/ext 2>&1 && "
                 "PYTHONPATH=~/lib python3 -c 'import ext; print(ext.answer())'")
-        self.assertTrue(self.sh(code, "--mount", f"{self.folder}:/data").endswith("42\n"))
+        self.assertTrue(self.sh(code, *self.PATIENT, "--mount", f"{self.folder}:/data").endswith("42\n"))
 
     def test_npm_runs_a_script(self):
         self.need("npm")
         (self.folder / "package.json").write_text('{"name": "x", "version": "1.0.0", "scripts": {"hi": "echo from npm"}}')
-        out = self.sh("cp /data/package.json .; npm --silent run hi", "--mount", f"{self.folder}:/data")
+        out = self.sh("cp /data/package.json .; npm --silent run hi", *self.PATIENT, "--mount", f"{self.folder}:/data")
         self.assertEqual(out, "from npm\n")
 
 

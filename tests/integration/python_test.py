@@ -166,7 +166,7 @@ class Processors(Case):
         self.need("java")
         path = self.write("N.java", "class N { public static void main(String[] a) { System.out.println(Runtime.getRuntime().availableProcessors()); } }")
         wanted = 1
-        options = ["--mount", f"{path}:/data/N.java", "--timeout", "60s"]
+        options = ["--mount", f"{path}:/data/N.java", "--timeout", "3m"]
         if self.quotas():
             wanted = math.ceil(float(self.quotas()[-1]))
             options += ["--cpus", self.quotas()[-1], "--memory", "512M"]
