@@ -32,6 +32,7 @@ int attach_mount(int mount_fd, int folder_fd, const char* path) {
 int set_mount_attributes(int mount_fd, std::uint64_t attributes, int userns_fd, Recursion recursion) {
   mount_attr change{};
   change.attr_set = attributes;
+  change.propagation = MS_PRIVATE;
   if (userns_fd >= 0) {
     change.attr_set |= MOUNT_ATTR_IDMAP;
     change.userns_fd = static_cast<std::uint64_t>(userns_fd);

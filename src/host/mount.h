@@ -15,8 +15,10 @@ int clone_mount(int folder_fd, const char* path, Recursion recursion);
 // move_mount(2): attaches the detached mount `mount_fd` at `path` below `folder_fd` ("" means the descriptor itself).
 int attach_mount(int mount_fd, int folder_fd, const char* path);
 
-// mount_setattr(2) on the mount that `mount_fd` refers to: sets the MOUNT_ATTR_* bits of `attributes`. With
-// `userns_fd` >= 0 the mount is also idmapped by that user namespace (user_namespaces(7), "idmapped mounts").
+// mount_setattr(2) on the mount that `mount_fd` refers to: sets the MOUNT_ATTR_* bits of `attributes`, and makes it
+// private: a copy of a shared mount is its peer (mount_namespaces(7)), so that what is mounted on it in a sandbox would
+// be mounted on the host too. With `userns_fd` >= 0 the mount is also idmapped by that user namespace
+// (user_namespaces(7), "idmapped mounts").
 int set_mount_attributes(int mount_fd, std::uint64_t attributes, int userns_fd, Recursion recursion);
 
 // One key and value for fsconfig(2); a null value sets a flag.
