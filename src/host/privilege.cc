@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 
 namespace belljar::host {
 namespace {
@@ -37,6 +38,17 @@ int result_or_errno(long result) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
+constexpr unsigned kUnchanged = ~0U;  // setresuid(2)
+
+// Raises again what a change of the effective user id took out of the effective set; the permitted set still has it.
+int raise_permitted_capabilities() {
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct sets[2] = {};
+  if (::syscall(SYS_capget, &header, sets) != 0) return -errno;
+  for (__user_cap_data_struct& set : sets) set.effective = set.permitted;
+  return result_or_errno(::syscall(SYS_capset, &header, sets));
+}
+
 }  // namespace
 
 int forbid_new_capabilities() {
@@ -56,6 +68,23 @@ int forbid_new_capabilities() {
 int set_identity(unsigned uid, unsigned gid) {
   if (::syscall(SYS_setresgid, gid, gid, gid) != 0) return -errno;
   return result_or_errno(::syscall(SYS_setresuid, uid, uid, uid));
+}
+
+// A change of ids also resets two properties of the process that are its owner's to choose (prctl(2)).
+ActAsUser::ActAsUser(unsigned id)
+    : uid_before_(::geteuid()), gid_before_(::getegid()), dumpable_before_(::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0)) {
+  ::prctl(PR_GET_PDEATHSIG, &death_signal_before_, 0, 0, 0);
+  result_ = result_or_errno(::syscall(SYS_setresgid, kUnchanged, id, kUnchanged));
+  if (result_ == 0) result_ = result_or_errno(::syscall(SYS_setresuid, kUnchanged, id, kUnchanged));
+  if (result_ == 0) result_ = raise_permitted_capabilities();
+}
+
+ActAsUser::~ActAsUser() {
+  // Going on as someone else would be worse than ending here.
+  if (::syscall(SYS_setresuid, kUnchanged, uid_before_, kUnchanged) != 0) std::abort();
+  if (::syscall(SYS_setresgid, kUnchanged, gid_before_, kUnchanged) != 0) std::abort();
+  if (dumpable_before_ == 1) ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  ::prctl(PR_SET_PDEATHSIG, death_signal_before_, 0, 0, 0);
 }
 
 int clear_capabilities() {

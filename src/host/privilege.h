@@ -14,6 +14,28 @@ int forbid_new_capabilities();
 int set_identity(unsigned uid, unsigned gid);
 int clear_capabilities();
 
+// While it lives, the calling thread acts as user and group `id`, with the capabilities that it has. For clone(2): the
+// kernel charges namespaces, and the watches, queues and signals in them, to the effective user who made them, and
+// gives the first inodes of a new file system to that user. Not async-signal-safe across its life; use it for a call or
+// two.
+class [[nodiscard]] ActAsUser {
+ public:
+  explicit ActAsUser(unsigned id);
+  ActAsUser(const ActAsUser&) = delete;
+  ActAsUser& operator=(const ActAsUser&) = delete;
+  ~ActAsUser();
+
+  // 0, or the -errno with which taking the identity failed.
+  int result() const { return result_; }
+
+ private:
+  int result_;
+  unsigned uid_before_;
+  unsigned gid_before_;
+  int dumpable_before_;
+  int death_signal_before_ = 0;
+};
+
 enum class PathKind { folder, file };
 
 // True for root of the initial user namespace. Root of another one is an ordinary user of the host, and lacks the ids

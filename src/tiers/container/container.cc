@@ -20,6 +20,7 @@
 #include "base/mapping.h"
 #include "cgroup/cgroup.h"
 #include "host/mount.h"
+#include "host/privilege.h"
 #include "host/process.h"
 #include "image/host_image.h"
 #include "spec/errors.h"
@@ -388,6 +389,14 @@ class Starter {
       excursion.emplace();
       if (excursion->error() != 0) return fail(ErrorCode::host_unsupported, describe_clone_failure(excursion->error()));
       TRY_VOID(sandbox_->watcher_->enter_namespaces());
+    }
+    // As the range's own first user, so that quotas of the kernel (inotify instances, queued signals, namespaces) are
+    // the sandbox's own, and not those that root and all other sandboxes share.
+    std::optional<host::ActAsUser> own_user;
+    if (is_root()) own_user.emplace(sandbox_->uids_->base);
+    if (own_user && own_user->result() < 0) {
+      return fail(ErrorCode::start_failed,
+                  fmt::format("can't act as the sandbox's own user: {}", errno_text(-own_user->result())));
     }
     auto clone = host::clone_process(kNamespaces, cgroup_fd);
     if (!clone) return fail(ErrorCode::host_unsupported, describe_clone_failure(clone.error().value));
