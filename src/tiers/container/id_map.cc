@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "host/process.h"
@@ -40,13 +42,18 @@ Result<void> map_own_ids(int proc_folder_fd) {
 }
 
 Result<Fd> make_caller_map(unsigned base) {
+  const pid_t parent = ::getpid();
   auto clone = host::clone_process(CLONE_NEWUSER, -1);
   if (!clone) {
     return fail(ErrorCode::host_unsupported,
                 fmt::format("can't make a user namespace: {}", errno_text(clone.error().value)));
   }
   if (clone->side == host::Side::child) {
-    while (true) ::pause();  // until killed: the namespace needs a process only while its map is written
+    // Until killed: the namespace needs a process only while its map is written. Without the signal it would outlive a
+    // supervisor that is killed meanwhile.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    while (::getppid() == parent) ::pause();
+    ::_exit(0);
   }
   const Fd folder = TRY(open_proc_folder(clone->process.pid()));
   TRY_VOID(write_map(folder.get(), "uid_map", fmt::format("{} {} 1", ::geteuid(), base + kSandboxUid)));
