@@ -2,6 +2,8 @@
 // on the control socket and ends the process, which ends the sandbox.
 #pragma once
 
+#include <array>
+
 #include "tiers/container/frames.h"
 #include "tiers/container/plan.h"
 
@@ -48,6 +50,8 @@ class Sampler {
  public:
   Sampler(const SampledLimits& limits, SampledTotals* shared);
   bool is_needed() const { return limits_.memory_bytes > 0 || limits_.millicpus > 0; }
+  // Whether the last sample is old enough.
+  bool is_due() const;
   enum class Verdict { within, memory_exceeded };
   Verdict sample();
 
@@ -56,14 +60,35 @@ class Sampler {
     std::uint64_t memory_bytes = 0;
     std::uint64_t cpu_ms = 0;
   };
+  struct Seen {
+    std::uint64_t pid;
+    std::uint64_t start;
+    std::uint64_t own_ms;
+  };
+  struct SeenList {  // by rising pid; more processes than fit are counted in the other way only
+    std::array<Seen, 512> processes;
+    std::size_t count = 0;
+  };
+
+  // Calls visit(pid, descriptor of its folder in /proc).
+  template <typename Visit>
+  void for_each_process(Visit visit);
   Totals add_up();
-  void add_process(const char* pid, Totals* totals, std::uint64_t* shared_max);
-  void hold_quota(std::uint64_t cpu_ms);
+  void add_times(std::uint64_t pid, const char* stat, std::uint64_t* totals_ms);
+  std::uint64_t measure_memory();
+  bool memory_is_exceeded(std::uint64_t upper_bound);
+  void hold_quota(std::uint64_t cpu_ms, std::uint64_t passed_ms);
 
   SampledLimits limits_;
   SampledTotals* shared_;
   int proc_fd_ = -1;
-  std::uint64_t last_ms_ = 0;  // CLOCK_MONOTONIC at the last sample
+  std::uint64_t last_ms_ = 0;          // CLOCK_MONOTONIC at the last sample
+  std::uint64_t next_measure_ms_ = 0;  // not before this time
+  int looks_over_limit_ = 0;           // exact measures in a row that were over the limit
+  SeenList now_;
+  SeenList before_;
+  std::size_t next_before_ = 0;
+  std::uint64_t watched_ms_ = 0;  // CPU time seen to be used by processes while they lived
   std::uint64_t last_cpu_ms_ = 0;
   std::uint64_t debt_us_ = 0;  // CPU time used beyond the quota
   bool is_stopped_ = false;
