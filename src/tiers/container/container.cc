@@ -523,10 +523,8 @@ bool is_sandbox_owner_alive(const std::string& cgroup_name) {
   const char* last = cgroup_name.data() + cgroup_name.size();
   const auto parsed = std::from_chars(cgroup_name.data(), last, pid);
   if (parsed.ec != std::errc() || parsed.ptr == last || *parsed.ptr != '-') return true;  // not a name of ours
-  const auto stat = read_file_at(AT_FDCWD, fmt::format("/proc/{}/stat", pid).c_str(), 4096);
-  if (!stat) return false;
   const std::string_view start(parsed.ptr + 1, static_cast<std::size_t>(last - parsed.ptr - 1));
-  return stat->find(fmt::format(" {} ", start.substr(0, start.find('-')))) != std::string::npos;
+  return container::is_alive(pid, start.substr(0, start.find('-')));
 }
 
 }  // namespace belljar

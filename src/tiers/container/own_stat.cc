@@ -43,4 +43,12 @@ Result<OwnStat> read_own_stat() {
   return OwnStat{std::string(field(*line, 22)), area(*line, 48), area(*line, 50)};
 }
 
+bool is_alive(pid_t pid, std::string_view start_time) {
+  const auto line = read_file_at(AT_FDCWD, fmt::format("/proc/{}/stat", pid).c_str(), 4096);
+  if (!line) return false;
+  // A zombie does nothing any more, however long its parent leaves it lying.
+  const std::string_view state = field(*line, 3);
+  return state != "Z" && state != "X" && field(*line, 22) == start_time;
+}
+
 }  // namespace belljar::container

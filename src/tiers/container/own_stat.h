@@ -1,7 +1,10 @@
-// What /proc/self/stat (proc(5)) says of this process.
+// What /proc/PID/stat (proc(5)) says of this process, and of others.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "tiers/container/plan.h"
@@ -15,5 +18,8 @@ struct OwnStat {
 };
 
 Result<OwnStat> read_own_stat();
+
+// Whether the process that was named by its pid and start time still runs. A zombie does not.
+bool is_alive(pid_t pid, std::string_view start_time);
 
 }  // namespace belljar::container
