@@ -214,11 +214,17 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
                 "the kernel did not end the sandbox's processes within 10 s of being told to; "
                 "`belljar gc` cleans up once it has");
   }
-  outcome.duration_ms = monotonic_ms() - start_ms;
+  const std::uint64_t ended_ms = monotonic_ms();
+  outcome.duration_ms = ended_ms - start_ms;
   supervision.drain();
   TierExit exit = sandbox->finish();
   supervision.flush();
-  judge(spec, supervision.cause(), exit, &outcome);
+  KillCause cause = supervision.cause();
+  // Where this process was stopped (SIGSTOP) past the deadline, the watcher kept it.
+  if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && ended_ms >= deadline_ms) {
+    cause = KillCause::timeout;
+  }
+  judge(spec, cause, exit, &outcome);
   outcome.exit_code = exit.exit_code;
   outcome.signal = exit.signal;
   outcome.usage = exit.usage;

@@ -26,7 +26,8 @@ struct HostStreams {
 struct TierExit {
   std::optional<int> exit_code;
   std::optional<int> signal;
-  std::optional<Error> error;  // the program was never started, or the sandbox ended without a report
+  std::optional<Error> error;     // the program was never started, or the sandbox ended without a report
+  bool ended_unreported = false;  // every process was killed at once, from outside
   bool hit_memory_limit = false;
   bool hit_tasks_limit = false;
   bool hit_disk_limit = false;

@@ -188,7 +188,9 @@ void ContainerSandbox::read_frames(TierExit* exit) {
         break;
     }
   }
-  if (!reported) exit->signal = SIGKILL;  // killed with the whole tree
+  if (reported) return;
+  exit->ended_unreported = true;
+  exit->signal = SIGKILL;
 }
 
 void ContainerSandbox::read_usage(const host::ExitRecord& record, TierExit* exit) {
