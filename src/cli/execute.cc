@@ -42,10 +42,6 @@ class StopSignals {
   Fd fd_;
 };
 
-void say(const std::string& line) {
-  (void)write_all(STDERR_FILENO, "belljar: " + line + "\n");
-}
-
 void say_what_was_dropped(const char* name, const CapturedStream& stream, const SandboxSpec& spec) {
   if (!stream.truncated) return;
   say(fmt::format("{} was cut at the output limit of {}; the program wrote {} bytes (--output-limit keeps more)", name,

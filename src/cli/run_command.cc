@@ -221,13 +221,17 @@ int policy_command(std::span<char* const> arguments) {
   return write_all(STDOUT_FILENO, *shown) ? 0 : error_exit_status(ErrorCode::internal);
 }
 
+void say(std::string_view line) {
+  constexpr std::size_t kLineBytesMax = 8192;
+  // A closed stderr is the caller's choice.
+  (void)write_all(STDERR_FILENO, fmt::format("belljar: {}\n", one_line(line, kLineBytesMax)));
+}
+
 bool write_record(const Outcome& outcome, const RunOptions& options) {
   const auto write_line = [&outcome](int fd, StreamContent content) {
     const auto written = write_all(fd, outcome_to_json(outcome, content) + "\n");
     if (written) return true;
-    const std::string message =
-        fmt::format("belljar: the result record can't be written: {}\n", errno_text(written.error().value));
-    (void)write_all(STDERR_FILENO, message);  // there is nowhere else to say it
+    say(fmt::format("the result record can't be written: {}", errno_text(written.error().value)));
     return false;
   };
   bool all_written = true;
@@ -237,8 +241,7 @@ bool write_record(const Outcome& outcome, const RunOptions& options) {
 }
 
 int report_refusal(const Error& error, const RunOptions& options) {
-  (void)write_all(STDERR_FILENO,
-                  fmt::format("belljar: {}\n", error.message));  // a closed stderr is the caller's choice
+  say(error.message);
   const RunStatus status = error.code == ErrorCode::internal ? RunStatus::internal : RunStatus::denied;
   write_record({.status = status, .reason = error.message, .error = error}, options);
   return error_exit_status(error.code);

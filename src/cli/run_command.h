@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "spec/outcome.h"
@@ -29,6 +30,10 @@ int policy_command(std::span<char* const> arguments);
 
 std::string run_help();
 std::string policy_help();
+
+// Writes one line of Belljar's own to stderr. Names and paths in it may be anyone's: what a terminal would act on is
+// made visible.
+void say(std::string_view line);
 
 // Writes the record where `options` want it. A record that can't be written is reported on stderr: false.
 bool write_record(const Outcome& outcome, const RunOptions& options);
