@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -155,6 +156,21 @@ Result<std::string> show_policy(const ParsedOptions& parsed) {
   return policy_to_toml(policy);
 }
 
+// Any user of the host can read a command line (proc(5)): takes out the values of -e NAME=VALUE once they have been
+// read.
+void hide_values(const ParsedOptions& parsed) {
+  const std::size_t limits = limit_rows().size();
+  for (const GivenOption& given : parsed.given) {
+    if (given.option < limits || given.option >= limits + policy_flags().size()) continue;
+    if (policy_flags()[given.option - limits].name != "e") continue;
+    const std::size_t equals = given.value.find('=');
+    if (equals == std::string_view::npos) continue;
+    // The text is the process's own argument memory, which may be written.
+    char* const value = const_cast<char*>(given.value.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    std::fill(value + equals + 1, value + given.value.size(), '*');
+  }
+}
+
 }  // namespace
 
 std::string run_help() {
@@ -197,6 +213,7 @@ int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
   RunOptions options;
   const Result<void> read = read_run_options(parsed, options);
   const Result<SandboxSpec> spec = make_spec(parsed);
+  hide_values(parsed);
   if (parsed.error) return report_refusal(*parsed.error, options);
   if (!read) return report_refusal(read.error(), options);
   if (!spec) return report_refusal(spec.error(), options);

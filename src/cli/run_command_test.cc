@@ -237,6 +237,18 @@ TEST(PolicyShow, PrintsWhatParsesBackToTheSameSpec) {
   EXPECT_EQ(spec_of({"--policy", file_with(shown.out), "a.py"}), spec_of(with_flags));
 }
 
+TEST(RunCommand, ValuesOfVariablesLeaveTheCommandLine) {
+  std::vector<std::string> texts = {"-e", "TOKEN=secret", "-eOTHER=x=y", "--workdir", "/a=b", "--", "env", "A=kept"};
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  std::optional<SandboxSpec> spec;
+  EXPECT_EQ(run_command(pointers, [&](const SandboxSpec& given, const RunOptions&) { return spec = given, 42; }), 42);
+  EXPECT_THAT(texts, ElementsAre("-e", "TOKEN=******", "-eOTHER=***", "--workdir", "/a=b", "--", "env", "A=kept"));
+  ASSERT_TRUE(spec);
+  EXPECT_THAT(spec->environment,
+              ElementsAre(EnvironmentVariable{"OTHER", "x=y"}, EnvironmentVariable{"TOKEN", "secret"}));
+}
+
 TEST(PolicyShow, RefusesInOneLine) {
   const auto refused = [](std::vector<std::string> texts) {
     const Ran ran = policy(std::move(texts));
