@@ -268,6 +268,10 @@ Result<std::string> VenvResolver::add_prefix(const std::string& path, std::strin
   return real;
 }
 
+bool is_interpreter_name(std::string_view name) {
+  return name.starts_with("python") || name.starts_with("pypy") || name.starts_with("graalpy");
+}
+
 // Finds the interpreter that an environment was made from. Where it is one of the image's own, nothing is to be done.
 Result<void> VenvResolver::add_base(const std::string& prefix) {
   std::string current = prefix;
@@ -286,6 +290,8 @@ Result<void> VenvResolver::add_base(const std::string& prefix) {
       if (trace.end != TraceEnd::found || trace.nodes.empty()) continue;
       const std::string real = '/' + trace.nodes.back().path;
       if (is_in_image(real) || is_within(real, current) || name_of(parent_of(real)) != "bin") continue;
+      // An environment's files may be a program's own work: they may not name any other folder with a bin in it.
+      if (!is_interpreter_name(name_of(real))) continue;
       base = parent_of(parent_of(real));
       TRY_VOID(add_prefix(base, "the base interpreter's folder"));
     }
