@@ -22,7 +22,9 @@ struct RulesetAttributes {
 };
 constexpr std::uint64_t kScopeAbstractUnixSocket = 1;
 constexpr std::uint64_t kScopeSignal = 2;
+constexpr std::uint64_t kAccessTruncate = 1U << 14;  // also newer than the header
 constexpr int kAbiRefer = 2;
+constexpr int kAbiTruncate = 3;
 constexpr int kAbiScopes = 6;
 
 std::uint64_t change_rights(int abi) {
@@ -31,6 +33,7 @@ std::uint64_t change_rights(int abi) {
                          LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
                          LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
   if (abi >= kAbiRefer) rights |= LANDLOCK_ACCESS_FS_REFER;
+  if (abi >= kAbiTruncate) rights |= kAccessTruncate;
   return rights;
 }
 
@@ -47,6 +50,13 @@ int raise_permitted_capabilities() {
   if (::syscall(SYS_capget, &header, sets) != 0) return -errno;
   for (__user_cap_data_struct& set : sets) set.effective = set.permitted;
   return result_or_errno(::syscall(SYS_capset, &header, sets));
+}
+
+int add_rule(int ruleset_fd, int path_fd, std::uint64_t rights) {
+  landlock_path_beneath_attr rule{};
+  rule.allowed_access = rights;
+  rule.parent_fd = path_fd;
+  return result_or_errno(::syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
 }
 
 }  // namespace
@@ -119,7 +129,7 @@ int landlock_abi() {
 }
 
 int landlock_create(int abi) {
-  RulesetAttributes attributes{change_rights(abi), 0, 0};
+  RulesetAttributes attributes{change_rights(abi) | LANDLOCK_ACCESS_FS_EXECUTE, 0, 0};
   std::size_t size = sizeof attributes.handled_access_fs;
   if (abi >= kAbiScopes) {
     attributes.scoped = kScopeAbstractUnixSocket | kScopeSignal;
@@ -129,10 +139,17 @@ int landlock_create(int abi) {
 }
 
 int landlock_grant_changes(int ruleset_fd, int abi, int path_fd, PathKind kind) {
-  landlock_path_beneath_attr rule{};
-  rule.allowed_access = kind == PathKind::folder ? change_rights(abi) : std::uint64_t{LANDLOCK_ACCESS_FS_WRITE_FILE};
-  rule.parent_fd = path_fd;
-  return result_or_errno(::syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0));
+  constexpr std::uint64_t kOfFolders = LANDLOCK_ACCESS_FS_REFER | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                       LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                                       LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                       LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                                       LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+  return add_rule(ruleset_fd, path_fd,
+                  kind == PathKind::folder ? change_rights(abi) : change_rights(abi) & ~kOfFolders);
+}
+
+int landlock_grant_execution(int ruleset_fd, int path_fd) {
+  return add_rule(ruleset_fd, path_fd, LANDLOCK_ACCESS_FS_EXECUTE);
 }
 
 int landlock_enforce(int ruleset_fd) {

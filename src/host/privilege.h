@@ -48,12 +48,13 @@ bool has_capability(int capability);
 // The Landlock version that the kernel offers; 0 when it offers none.
 int landlock_abi();
 
-// A rule set that forbids changing files anywhere but below the folders granted, and, where the kernel can, reaching
-// abstract sockets and signals outside. Reading is left to the mount namespace: it is the wall there, and a Landlock
-// check on each open would double its cost.
-// Returns a descriptor for landlock_grant_changes() and landlock_enforce().
+// A rule set that forbids changing and executing files anywhere but below the folders granted, and, where the kernel
+// can, reaching abstract sockets and signals outside. Reading is left to the mount namespace: it is the wall there, and
+// a Landlock check on each open would double its cost. Returns a descriptor for landlock_grant_changes() and
+// landlock_enforce().
 int landlock_create(int abi);
 int landlock_grant_changes(int ruleset_fd, int abi, int path_fd, PathKind kind);
+int landlock_grant_execution(int ruleset_fd, int path_fd);
 int landlock_enforce(int ruleset_fd);
 
 }  // namespace belljar::host

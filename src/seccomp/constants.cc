@@ -13,6 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -38,6 +39,7 @@ constexpr Constant kConstants[] = {
     CONSTANT(S_IFREG),
     CONSTANT(S_IFIFO),
     CONSTANT(S_IFSOCK),
+    CONSTANT(RLIMIT_CORE),
     // clone(2), unshare(2)
     CONSTANT(CLONE_VM),
     CONSTANT(CLONE_FS),
@@ -142,7 +144,7 @@ std::optional<std::uint64_t> find_constant(std::string_view name) {
 }
 
 std::optional<std::uint16_t> find_errno(std::string_view name) {
-  for (int value = 1; value <= kErrnoMax; ++value) {
+  for (int value = 0; value <= kErrnoMax; ++value) {
     const char* known = strerrorname_np(value);
     if (known != nullptr && name == known) return static_cast<std::uint16_t>(value);
   }

@@ -59,6 +59,13 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
             fmt::format("--mount {}:{}: there is no such place in the read-only image; choose another, such as /data",
                         plan.mounts[index].source, plan.mounts[index].target)};
       }
+      if (frame.step == SetupStep::mount && frame.errno_value == ELOOP) {
+        return {
+            ErrorCode::bad_mount,
+            fmt::format("--mount {}:{}: a part of the place inside is a symbolic link, which a program may have made; "
+                        "choose a place without one",
+                        plan.mounts[index].source, plan.mounts[index].target)};
+      }
       what += fmt::format(" ({} at {})", plan.mounts[index].source, plan.mounts[index].target);
       break;
     case SetupStep::hide_path:
@@ -295,6 +302,7 @@ class Starter {
     const HostFacts facts = host_facts(caller);
     const std::vector<WallReport> walls = assess_walls(facts);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
+    TRY_VOID(check_own_binary(facts));
     sandbox_->isolation_ = to_isolation(walls);
     TRY_VOID(plan(facts));
     TRY_VOID(connect());

@@ -19,6 +19,7 @@
 
 #include "host/descriptors.h"
 #include "host/loopback.h"
+#include "host/open_path.h"
 #include "host/privilege.h"
 #include "seccomp/filter.h"
 #include "tiers/container/init_steps_child.h"
@@ -68,8 +69,10 @@ void enter_cgroups(const StartPlan& plan, const Received& received) {
 }
 
 void set_rlimits(const StartPlan& plan) {
-  const rlimit none{0, 0};
-  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_CORE, &none)));
+  // Not 0: where core_pattern is a pipe, the kernel starts its program for a limit of 0 too. A limit of 1 is too small
+  // for any file, and stops the pipe (core(5)).
+  const rlimit no_core{1, 1};
+  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_CORE, &no_core)));
   const rlimit open_files{plan.open_files, plan.open_files};
   check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_NOFILE, &open_files)));
   if (plan.sampled.memory_bytes > 0) {
@@ -90,10 +93,15 @@ void enforce_landlock(const StartPlan& plan) {
   constexpr SetupStep kStep = SetupStep::landlock;
   const int rules = check(plan, kStep, host::landlock_create(plan.landlock_abi));
   const auto grant = [&](const char* path, host::PathKind kind) {
-    const int fd = check(plan, kStep, errno_result(::open(path, O_PATH | O_CLOEXEC)));
-    check(plan, kStep, host::landlock_grant_changes(rules, plan.landlock_abi, fd, kind));
-    ::close(fd);
+    const SysResult<Fd> place = host::open_without_links(path, O_PATH);
+    if (!place) give_up(plan, kStep, -place.error().value);
+    check(plan, kStep, host::landlock_grant_changes(rules, plan.landlock_abi, place->get(), kind));
   };
+  // Only what is in the new root is executed: /proc/self/exe of init is the host's belljar, which a script may not have
+  // as its interpreter.
+  const int root = check(plan, kStep, errno_result(::open("/", O_PATH | O_CLOEXEC)));
+  check(plan, kStep, host::landlock_grant_execution(rules, root));
+  ::close(root);
   for (const char* path : {"/tmp", "/dev", "/proc"}) grant(path, host::PathKind::folder);
   for (const PlannedMount& mount : plan.mounts) {
     if (mount.changes_allowed) {

@@ -11,10 +11,12 @@
 #include <climits>
 #include <cstdlib>
 
+#include "host/open_path.h"
 #include "image/active_environment.h"
 #include "spec/errors.h"
 #include "spec/interpreter.h"
 #include "tiers/container/readable.h"
+#include "tiers/container/sockets.h"
 
 namespace belljar::container {
 namespace {
@@ -76,6 +78,26 @@ bool is_reserved_target(std::string_view target) {
          std::ranges::any_of(kReservedTrees, [&](std::string_view tree) { return target.starts_with(tree); });
 }
 
+// Links in a mount's source are not followed. The folder that holds one may have been an earlier sandbox's to write in,
+// and then the link leads where that sandbox's program wants.
+std::string link_in_path(const std::string& source) {
+  std::array<char, PATH_MAX> resolved{};
+  const std::string_view other = ::realpath(source.c_str(), resolved.data()) == nullptr ? "" : resolved.data();
+  return fmt::format("a part of this path is a symbolic link, which a program may have made; {}",
+                     other.empty() ? "name the folder itself" : fmt::format("if {} is meant, name that", other));
+}
+
+// Where an open file is, as the kernel names it.
+Result<std::string> path_of(const Fd& opened) {
+  std::array<char, PATH_MAX> path{};
+  const std::string link = fmt::format("/proc/self/fd/{}", opened.get());
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+  if (length <= 0 || static_cast<std::size_t>(length) == path.size() || path[0] != '/') {
+    return fail(ErrorCode::bad_mount, fmt::format("can't tell where a mount's source is; is /proc mounted?"));
+  }
+  return std::string(path.data(), static_cast<std::size_t>(length));
+}
+
 Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& facts) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::bad_mount, fmt::format("--mount {}:{}: {}", spec.source, spec.target, why));
@@ -83,11 +105,11 @@ Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& f
   if (is_reserved_target(spec.target)) {
     return refuse("this place inside is Belljar's own; choose another, such as /data");
   }
-  std::array<char, PATH_MAX> resolved{};
-  if (::realpath(spec.source.c_str(), resolved.data()) == nullptr) return refuse(errno_text(errno));
-  auto opened = open_at(AT_FDCWD, resolved.data(), O_PATH | O_NOFOLLOW);
+  auto opened = host::open_without_links(spec.source.c_str(), O_PATH);
+  if (!opened && opened.error().value == ELOOP) return refuse(link_in_path(spec.source));
   if (!opened) return refuse(errno_text(opened.error().value));
-  PlannedMount mount = TRY(image_mount(std::move(*opened), resolved.data(), spec.target, kQuiet));
+  std::string path = TRY(path_of(*opened));
+  PlannedMount mount = TRY(image_mount(std::move(*opened), std::move(path), spec.target, kQuiet));
   struct stat status{};
   if (::fstat(mount.opened.get(), &status) != 0) return refuse(errno_text(errno));
   mount.is_folder = S_ISDIR(status.st_mode);
@@ -103,8 +125,20 @@ Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& f
   return mount;
 }
 
+void plan_socket_covers(StartPlan* plan) {
+  std::string table;
+  for (const PlannedMount& mount : plan->mounts) {
+    if (!mount.is_caller_mount || !mount.is_folder) continue;
+    if (table.empty()) table = read_socket_table();
+    for (const std::string& path : socket_paths_below(table, mount.source)) {
+      plan->sockets.push_back(fmt::format("{}/{}", mount.target, path));
+    }
+  }
+}
+
 Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
   for (const MountSpec& mount : spec.mounts) plan->mounts.push_back(TRY(plan_caller_mount(mount, facts)));
+  plan_socket_covers(plan);
   const std::size_t cgroup_files = 8;
   if (plan->mounts.size() + cgroup_files > kPassedFdsMax) {
     return fail(ErrorCode::bad_mount,

@@ -72,6 +72,7 @@ struct StartPlan {
   std::vector<PlannedFile> files;         // small files to be made in the new root
   std::vector<PlannedFile> proc_files;    // name below /proc, and what it shows
   std::vector<std::string> hidden_paths;  // shown empty
+  std::vector<std::string> sockets;       // of the host's services, in the caller's mounts: shown as empty files
   bool dev_is_mounted = false;            // /dev is one of the mounts; else it is filled from the host's nodes
   std::string tmp_size;                   // bytes of the writable tmpfs
   std::string tmp_inodes;

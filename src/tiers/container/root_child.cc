@@ -57,20 +57,36 @@ void clone_own_mounts(const StartPlan& plan, ClonedMounts* cloned) {
   ::close(dev);
 }
 
-// mkdir(2) of a path in the new root and, for --mount targets, of its parents.
-void make_folder(const StartPlan& plan, const char* path, SetupStep step, int detail) {
-  char partial[4096];
-  unsigned length = 0;
-  for (; path[length] != '\0'; ++length) {
-    if (length + 1 >= sizeof partial) give_up(plan, step, -ENAMETOOLONG, detail);
-    if (path[length] == '/' && length > 0) {
-      partial[length] = '\0';
-      if (::mkdir(partial, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
+// The next step of a walk: the folder `name` in `folder_fd`, made where it is missing. Never through a link: one in a
+// caller's mount may be an earlier program's, and would have a mount land on a wall.
+int step_into(const StartPlan& plan, int folder_fd, const char* name, SetupStep step, int detail) {
+  if (::mkdirat(folder_fd, name, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
+  const int next = ::openat(folder_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (next >= 0) return next;
+  const int error = errno;
+  struct stat status{};
+  const bool is_link = ::fstatat(folder_fd, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+  give_up(plan, step, is_link ? -ELOOP : -error, detail);
+}
+
+// mkdir -p of the first `length` bytes of a path in the new root; returns a descriptor (O_PATH) of the last folder.
+int make_folder(const StartPlan& plan, const char* path, std::size_t length, SetupStep step, int detail) {
+  int folder = check(plan, step, errno_result(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)), detail);
+  for (std::size_t start = 0; start < length;) {
+    char name[256];
+    std::size_t size = 0;
+    for (; start + size < length && path[start + size] != '/'; ++size) {
+      if (size + 1 >= sizeof name) give_up(plan, step, -ENAMETOOLONG, detail);
+      name[size] = path[start + size];
     }
-    partial[length] = path[length];
+    name[size] = '\0';
+    start += size + 1;
+    if (size == 0) continue;
+    const int next = step_into(plan, folder, name, step, detail);
+    ::close(folder);
+    folder = next;
   }
-  partial[length] = '\0';
-  if (::mkdir(partial, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
+  return folder;
 }
 
 void make_file(const StartPlan& plan, const char* path, const std::string* content, SetupStep step, int detail = 0) {
@@ -94,21 +110,26 @@ void make_file(const StartPlan& plan, const char* path, const std::string* conte
 }
 
 void make_parents(const StartPlan& plan, const std::string& path, SetupStep step, int detail) {
-  char parent[4096];
-  const std::size_t slash = path.rfind('/');
-  if (slash == 0) return;
-  if (slash >= sizeof parent) give_up(plan, step, -ENAMETOOLONG, detail);
-  std::memcpy(parent, path.data(), slash);
-  parent[slash] = '\0';
-  make_folder(plan, parent, step, detail);
+  ::close(make_folder(plan, path.c_str(), path.rfind('/'), step, detail));
 }
 
-// A place for mount `index` to be attached at: a folder or an empty file.
-void make_target(const StartPlan& plan, const PlannedMount& mount, int index) {
+// A place for mount `index` to be attached at: a folder or an empty file, there already or made. Returns a descriptor
+// of it.
+int make_target(const StartPlan& plan, const PlannedMount& mount, int index) {
+  constexpr SetupStep kStep = SetupStep::mount;
   const char* target = mount.target.c_str();
-  if (mount.is_folder) return make_folder(plan, target, SetupStep::mount, index);
-  make_parents(plan, mount.target, SetupStep::mount, index);
-  make_file(plan, target, nullptr, SetupStep::mount, index);
+  if (mount.is_folder) return make_folder(plan, target, mount.target.size(), kStep, index);
+  const std::size_t slash = mount.target.rfind('/');
+  const int folder = make_folder(plan, target, slash, kStep, index);
+  const int made = ::openat(folder, target + slash + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
+  if (made >= 0) ::close(made);
+  const int place =
+      check(plan, kStep, errno_result(::openat(folder, target + slash + 1, O_PATH | O_NOFOLLOW | O_CLOEXEC)), index);
+  struct stat status{};
+  check(plan, kStep, errno_result(::fstat(place, &status)), index);
+  if (S_ISLNK(status.st_mode)) give_up(plan, kStep, -ELOOP, index);
+  ::close(folder);
+  return place;
 }
 
 enum class MountOwner { image, caller };
@@ -119,8 +140,9 @@ void attach_mounts(const StartPlan& plan, const int* mount_fds, MountOwner owner
   for (const PlannedMount& mount : plan.mounts) {
     ++index;
     if (mount.is_caller_mount != (owner == MountOwner::caller)) continue;
-    make_target(plan, mount, index);
-    check(plan, SetupStep::mount, host::attach_mount(mount_fds[index], AT_FDCWD, mount.target.c_str()), index);
+    const int place = make_target(plan, mount, index);
+    check(plan, SetupStep::mount, host::attach_mount(mount_fds[index], place, ""), index);
+    ::close(place);
     ::close(mount_fds[index]);
   }
 }
@@ -183,7 +205,14 @@ void cover(const StartPlan& plan, const char* path, SetupStep step, int detail) 
   check(plan, step, errno_result(::mount(source, path, nullptr, MS_BIND, nullptr)), detail);
 }
 
-// Shows empty what kMasked... and --hide name, and our own text in place of proc_files.
+// What can't be found here can't be found by the program either, which has no more rights than init.
+void cover_socket(const StartPlan& plan, const char* path) {
+  struct stat status{};
+  if (::lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) return;
+  check(plan, SetupStep::mount, errno_result(::mount(kEmptyFile, path, nullptr, MS_BIND, nullptr)));
+}
+
+// Shows empty what kMasked..., --hide and sockets name, and our own text in place of proc_files.
 void mask_paths(const StartPlan& plan) {
   make_file(plan, kEmptyFile, nullptr, SetupStep::mask_proc);
   check(plan, SetupStep::mask_proc, errno_result(::mkdir(kEmptyFolder, 0555)));
@@ -204,6 +233,7 @@ void mask_paths(const StartPlan& plan) {
   }
   int index = 0;
   for (const std::string& hidden : plan.hidden_paths) cover(plan, hidden.c_str(), SetupStep::hide_path, index++);
+  for (const std::string& socket : plan.sockets) cover_socket(plan, socket.c_str());
   check(plan, SetupStep::mask_proc, errno_result(::unlink(kEmptyFile)));
   check(plan, SetupStep::mask_proc, errno_result(::rmdir(kEmptyFolder)));
 }

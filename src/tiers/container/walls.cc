@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +121,16 @@ Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSp
     if (wall->state != WallState::enforced) return refuse(*wall, fmt::format("--require {}", name));
   }
   return {};
+}
+
+Result<void> check_own_binary(const HostFacts& facts, const char* binary) {
+  if (facts.landlock_abi > 0 || facts.privilege == Privilege::root) return {};
+  struct stat status{};
+  if (::stat(binary, &status) == 0 && status.st_uid != ::geteuid() && ::access(binary, W_OK) != 0) return {};
+  return fail(
+      ErrorCode::host_unsupported,
+      "this kernel has no Landlock, and without it a program could change belljar's own file, which is yours; have "
+      "root own the file, or enable Landlock (lsm=landlock,...)");
 }
 
 Isolation to_isolation(const std::vector<WallReport>& walls) {

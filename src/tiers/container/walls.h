@@ -34,6 +34,11 @@ std::vector<WallReport> assess_walls(const HostFacts& facts);
 // Refuses what the caller demanded and `walls` don't hold in full: limits that the caller named, and spec.required.
 Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSpec& spec);
 
+// Refuses where the program could change the file that Belljar runs from: an unprivileged caller's own binary, on a
+// kernel without Landlock. A script there can name /proc/self/exe as its interpreter (CVE-2019-5736). `binary` is a
+// path.
+Result<void> check_own_binary(const HostFacts& facts, const char* binary = "/proc/self/exe");
+
 Isolation to_isolation(const std::vector<WallReport>& walls);
 
 }  // namespace belljar::container

@@ -1,0 +1,48 @@
+#include "tiers/container/walls.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "spec/errors.h"
+
+namespace belljar::container {
+namespace {
+
+HostFacts user_facts(int landlock_abi) {
+  HostFacts facts;
+  facts.privilege = Privilege::user;
+  facts.landlock_abi = landlock_abi;
+  return facts;
+}
+
+TEST(OwnBinary, OfTheCallerWithoutLandlockIsRefused) {
+  const std::string own = testing::TempDir() + "belljar_own_binary_" + std::to_string(::getpid());
+  std::ofstream(own) << "x";
+  ::chmod(own.c_str(), 0555);
+  const Result<void> checked = check_own_binary(user_facts(0), own.c_str());
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::host_unsupported);
+  EXPECT_TRUE(check_own_binary(user_facts(1), own.c_str()));
+  HostFacts root = user_facts(0);
+  root.privilege = Privilege::root;  // the program's id is another one
+  EXPECT_TRUE(check_own_binary(root, own.c_str()));
+  ::unlink(own.c_str());
+}
+
+TEST(OwnBinary, ThatCanNotBeLookedAtIsRefused) {
+  EXPECT_FALSE(check_own_binary(user_facts(0), "/no/such/file"));
+}
+
+TEST(OwnBinary, OfAnotherUser) {
+  if (::geteuid() == 0) {  // root may write any file, so it counts as root's own
+    EXPECT_FALSE(check_own_binary(user_facts(0), "/bin/sh"));
+  } else {
+    EXPECT_TRUE(check_own_binary(user_facts(0), "/bin/sh"));
+  }
+}
+
+}  // namespace
+}  // namespace belljar::container
