@@ -161,7 +161,7 @@ std::string sentence_of(std::string_view limit_name, const Limits& limits) {
   return limit_sentence(*row, (limits.*row->field).value);
 }
 
-void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, Outcome* outcome) {
+void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int sink_errno, Outcome* outcome) {
   const auto conclude = [&](RunStatus status, std::string reason) {
     outcome->status = status;
     outcome->reason = std::move(reason);
@@ -172,7 +172,10 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, Outco
     case KillCause::cancelled:
       return conclude(RunStatus::cancelled, "stopped by the caller");
     case KillCause::reader_gone:
-      return conclude(RunStatus::cancelled, "stopped because the reader of its output went away");
+      return conclude(RunStatus::cancelled,
+                      sink_errno == EPIPE
+                          ? "stopped because the reader of its output went away"
+                          : fmt::format("stopped because its output can't be written: {}", errno_text(sink_errno)));
     case KillCause::output:
       return conclude(RunStatus::output, fmt::format("killed at the output limit of {}",
                                                      format_limit(LimitUnit::bytes, spec.limits.output.value)));
@@ -224,7 +227,9 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && ended_ms >= deadline_ms) {
     cause = KillCause::timeout;
   }
-  judge(spec, cause, exit, &outcome);
+  // Also what was written last must arrive: lost output is no success, though the program could not know.
+  if (cause == KillCause::none && supervision.output().sink_is_gone()) cause = KillCause::reader_gone;
+  judge(spec, cause, exit, supervision.output().sink_errno(), &outcome);
   outcome.exit_code = exit.exit_code;
   outcome.signal = exit.signal;
   outcome.usage = exit.usage;

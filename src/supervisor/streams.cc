@@ -87,7 +87,7 @@ void OutputStream::write_pending() {
   if (count > 0) {
     pending_.erase(0, static_cast<std::size_t>(count));
   } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
-    sink_gone_ = true;
+    sink_errno_ = errno;
     sink_fd_ = -1;
     pending_.clear();
   }

@@ -32,7 +32,8 @@ class OutputStream {
   int source_fd() const { return source_fd_; }
   bool at_end() const { return at_end_; }
   bool has_pending() const { return !pending_.empty(); }
-  bool sink_is_gone() const { return sink_gone_; }
+  bool sink_is_gone() const { return sink_errno_ != 0; }
+  int sink_errno() const { return sink_errno_; }  // why the sink takes no more; 0: it does
   bool over_limit() const { return stream_.truncated; }
 
   // The captured stream; call once, at the end.
@@ -50,7 +51,7 @@ class OutputStream {
   std::uint64_t limit_;
   std::uint64_t kept_ = 0;
   bool at_end_ = false;
-  bool sink_gone_ = false;
+  int sink_errno_ = 0;
   std::string unfinished_;  // the beginning of a character, held until the rest shows that it fits
   std::string pending_;
   TerminalNeutraliser neutraliser_;

@@ -59,6 +59,7 @@ TEST(OutputStream, NoticesThatItsReaderWentAway) {
   sink.read.reset();
   stream.write_pending();
   EXPECT_TRUE(stream.sink_is_gone());
+  EXPECT_EQ(stream.sink_errno(), EPIPE);
   ::signal(SIGPIPE, before);
 }
 

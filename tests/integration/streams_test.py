@@ -220,10 +220,12 @@ class Output(Case):
         self.assertIn((status, record["status"]), [(7, "error"), (141, "cancelled")])
 
     def test_full_device_as_stdout(self):
-        with open("/dev/full", "wb") as full:
-            ended = self.run_in("--", "echo", "lost", stdout=full)
-        self.assertNotEqual(ended.status, 0)
-        self.assertEqual(len(ended.own_lines()), 1, str(ended))
+        """Lost output is no success, whether it is lost while the program runs or after its end."""
+        for program in (["echo", "lost"], ["sh", "-c", "echo lost; sleep 5"]):
+            with open("/dev/full", "wb") as full:
+                ended = self.run_in("--", *program, stdout=full)
+            self.assertEqual((ended.status, len(ended.own_lines())), (141, 1), str(ended))
+            self.assertIn("No space left on device", ended.own_lines()[0])
 
     def test_record_that_can_not_be_written_is_a_failure(self):
         with open("/dev/full", "wb") as full:
