@@ -59,14 +59,14 @@ std::optional<RunFlag> run_flag(std::size_t option) {
   return static_cast<RunFlag>(option - before);
 }
 
-Result<void> apply_files(Policy& policy, const ParsedOptions& parsed) {
+Result<void> apply_files(RunPolicy& policy, const ParsedOptions& parsed) {
   for (const GivenOption& given : parsed.given) {
     if (run_flag(given.option) == RunFlag::policy) TRY_VOID(apply_policy_file(policy, std::string(given.value)));
   }
   return {};
 }
 
-Result<void> apply_flags(Policy& policy, const ParsedOptions& parsed) {
+Result<void> apply_flags(RunPolicy& policy, const ParsedOptions& parsed) {
   policy.begin_layer();
   const auto rows = limit_rows();
   const auto flags = policy_flags();
@@ -130,7 +130,7 @@ Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
     return fail(ErrorCode::usage,
                 "there is nothing to run; write belljar run SCRIPT [ARGS] or belljar run -- COMMAND [ARGS]");
   }
-  Policy policy;
+  RunPolicy policy;
   TRY_VOID(apply_files(policy, parsed));
   TRY_VOID(apply_flags(policy, parsed));
   SandboxSpec spec = TRY(policy.resolve([](const char* name) -> const char* { return std::getenv(name); }));
@@ -150,7 +150,7 @@ Result<std::string> show_policy(const ParsedOptions& parsed) {
     const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
     return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));
   }
-  Policy policy;
+  RunPolicy policy;
   TRY_VOID(apply_files(policy, parsed));
   TRY_VOID(apply_flags(policy, parsed));
   return policy_to_toml(policy);

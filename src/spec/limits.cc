@@ -135,9 +135,11 @@ std::string format_thousandths(std::uint64_t thousandths) {
 }
 
 std::string format_time(std::uint64_t milliseconds) {
+  constexpr std::uint64_t kDay = 86'400'000;
   constexpr std::uint64_t kHour = 3'600'000;
   constexpr std::uint64_t kMinute = 60'000;
   if (milliseconds == 0) return "0 s";
+  if (milliseconds % kDay == 0) return fmt::format("{} d", milliseconds / kDay);
   if (milliseconds % kHour == 0) return fmt::format("{} h", milliseconds / kHour);
   if (milliseconds % kMinute == 0) return fmt::format("{} min", milliseconds / kMinute);
   if (milliseconds < 1000) return fmt::format("{} ms", milliseconds);

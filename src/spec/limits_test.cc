@@ -126,6 +126,7 @@ TEST(FormatLimit, WritesWhatPeopleRead) {
   EXPECT_EQ(format_limit(LimitUnit::milliseconds, 1'500), "1.5 s");
   EXPECT_EQ(format_limit(LimitUnit::milliseconds, 300'000), "5 min");
   EXPECT_EQ(format_limit(LimitUnit::milliseconds, 7'200'000), "2 h");
+  EXPECT_EQ(format_limit(LimitUnit::milliseconds, 172'800'000), "2 d");
   EXPECT_EQ(format_limit(LimitUnit::milliseconds, 20), "20 ms");
   EXPECT_EQ(format_limit(LimitUnit::millicpus, 500), "0.5");
   EXPECT_EQ(format_limit(LimitUnit::millicpus, 2000), "2");

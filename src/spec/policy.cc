@@ -18,18 +18,18 @@ std::unexpected<Error> bad(std::string_view where, std::string_view what) {
 }
 
 constexpr PolicyKey kKeys[] = {
-    {"tier", PolicyForm::text, "what stands between the program and the host", &Policy::set_tier},
-    {"workdir", PolicyForm::text, "working folder inside; without it, HOME", &Policy::set_workdir},
+    {"tier", PolicyForm::text, "what stands between the program and the host", &RunPolicy::set_tier},
+    {"workdir", PolicyForm::text, "working folder inside; without it, HOME", &RunPolicy::set_workdir},
     {"venv", PolicyForm::text, "virtual environment or interpreter folder of the host, seen read-only at the same path",
-     &Policy::set_venv},
-    {"hide", PolicyForm::list, "absolute paths of the image that are shown empty", &Policy::add_hide},
+     &RunPolicy::set_venv},
+    {"hide", PolicyForm::list, "absolute paths of the image that are shown empty", &RunPolicy::add_hide},
     {"require", PolicyForm::list, "walls and limits that must hold in full, else nothing runs; all means each of them",
-     &Policy::add_require},
+     &RunPolicy::add_require},
     {"on_output_limit", PolicyForm::text, "past the output limit: truncate (drop the rest) or kill (end the run)",
-     &Policy::set_on_output_limit},
-    {"stdin", PolicyForm::text, "what the program reads: inherit (the caller's) or none", &Policy::set_stdin},
+     &RunPolicy::set_on_output_limit},
+    {"stdin", PolicyForm::text, "what the program reads: inherit (the caller's) or none", &RunPolicy::set_stdin},
     {"pass_environment", PolicyForm::list, "names of variables whose values are the caller's (the flag is -e NAME)",
-     &Policy::add_pass_environment},
+     &RunPolicy::add_pass_environment},
     {"limits", PolicyForm::table, "resource limits by name", nullptr},
     {"environment", PolicyForm::table, "variables and their values", nullptr},
     {"mounts", PolicyForm::table, "files and folders of the host", nullptr},
@@ -37,19 +37,19 @@ constexpr PolicyKey kKeys[] = {
 
 constexpr PolicyFlag kFlags[] = {
     {"e", "NAME[=VALUE]", "", "environment", "set a variable; without a value, take the caller's",
-     &Policy::add_environment_text},
+     &RunPolicy::add_environment_text},
     {"mount", "SRC:DST[:ro|rw]", "", "mounts", "show a file or folder of the host inside; ro unless rw is written",
-     &Policy::add_mount_text},
+     &RunPolicy::add_mount_text},
     {"venv", "PATH", "", "venv", "virtual environment or interpreter folder, seen read-only at the same path",
-     &Policy::set_venv},
-    {"workdir", "PATH", "", "workdir", "working folder inside; without it, HOME", &Policy::set_workdir},
-    {"hide", "PATH", "", "hide", "show this path of the image empty", &Policy::add_hide},
+     &RunPolicy::set_venv},
+    {"workdir", "PATH", "", "workdir", "working folder inside; without it, HOME", &RunPolicy::set_workdir},
+    {"hide", "PATH", "", "hide", "show this path of the image empty", &RunPolicy::add_hide},
     {"require", "NAME", "", "require", "refuse to run unless this wall or limit (or all) holds in full",
-     &Policy::add_require},
+     &RunPolicy::add_require},
     {"on-output-limit", "truncate|kill", "", "on_output_limit", "past the output limit, drop the rest or end the run",
-     &Policy::set_on_output_limit},
-    {"no-stdin", "", "none", "stdin", "give the program an empty standard input", &Policy::set_stdin},
-    {"isolation", "TIER", "", "tier", "what stands between the program and the host: container", &Policy::set_tier},
+     &RunPolicy::set_on_output_limit},
+    {"no-stdin", "", "none", "stdin", "give the program an empty standard input", &RunPolicy::set_stdin},
+    {"isolation", "TIER", "", "tier", "what stands between the program and the host: container", &RunPolicy::set_tier},
 };
 
 constexpr std::string_view kNetworkNames[] = {"allow", "network", "net",   "egress", "domains",
@@ -75,33 +75,33 @@ std::string_view network_refusal(std::string_view name) {
   return "network rules are not available in this version: a sandbox has no network at all";
 }
 
-void Policy::begin_layer() {
+void RunPolicy::begin_layer() {
   earlier_mounts_ = spec_.mounts.size();
 }
 
-Result<void> Policy::set_limit(const LimitRow& row, std::string_view text, std::string_view where) {
+Result<void> RunPolicy::set_limit(const LimitRow& row, std::string_view text, std::string_view where) {
   spec_.limits.*row.field = {TRY(parse_limit(row, text, where)), LimitSource::named};
   return {};
 }
 
-Result<void> Policy::set_tier(std::string_view name, std::string_view where) {
+Result<void> RunPolicy::set_tier(std::string_view name, std::string_view where) {
   TRY_VOID(check_tier(name, where));
   spec_.tier = name;
   return {};
 }
 
-Result<void> Policy::set_workdir(std::string_view path, std::string_view where) {
+Result<void> RunPolicy::set_workdir(std::string_view path, std::string_view where) {
   spec_.workdir = TRY(normal_inside_path(path, where));
   return {};
 }
 
-Result<void> Policy::set_venv(std::string_view path, std::string_view where) {
+Result<void> RunPolicy::set_venv(std::string_view path, std::string_view where) {
   TRY_VOID(check_path(path, where));
   spec_.venv = path;
   return {};
 }
 
-Result<void> Policy::set_stdin(std::string_view word, std::string_view where) {
+Result<void> RunPolicy::set_stdin(std::string_view word, std::string_view where) {
   if (word == "inherit") {
     spec_.stdin_source = StdinSource::inherit;
   } else if (word == "none") {
@@ -112,7 +112,7 @@ Result<void> Policy::set_stdin(std::string_view word, std::string_view where) {
   return {};
 }
 
-Result<void> Policy::set_on_output_limit(std::string_view word, std::string_view where) {
+Result<void> RunPolicy::set_on_output_limit(std::string_view word, std::string_view where) {
   if (word == "truncate") {
     spec_.output_policy = OutputPolicy::truncate;
   } else if (word == "kill") {
@@ -123,7 +123,7 @@ Result<void> Policy::set_on_output_limit(std::string_view word, std::string_view
   return {};
 }
 
-Result<void> Policy::add_hide(std::string_view path, std::string_view where) {
+Result<void> RunPolicy::add_hide(std::string_view path, std::string_view where) {
   std::string normal = TRY(normal_inside_path(path, where));
   if (normal == "/") return bad(where, "the whole image can't be hidden");
   auto& hidden = spec_.hidden_paths;
@@ -131,7 +131,7 @@ Result<void> Policy::add_hide(std::string_view path, std::string_view where) {
   return {};
 }
 
-Result<void> Policy::add_require(std::string_view name, std::string_view where) {
+Result<void> RunPolicy::add_require(std::string_view name, std::string_view where) {
   auto& required = spec_.required;
   const auto add_once = [&required](std::string_view one) {
     if (std::find(required.begin(), required.end(), one) == required.end()) required.emplace_back(one);
@@ -145,25 +145,25 @@ Result<void> Policy::add_require(std::string_view name, std::string_view where) 
   return {};
 }
 
-Result<void> Policy::add_environment(EnvironmentRequest request) {
+Result<void> RunPolicy::add_environment(EnvironmentRequest request) {
   TRY_VOID(check_environment_variable({request.name, request.value.value_or("")}, request.where));
   std::erase_if(environment_, [&](const EnvironmentRequest& earlier) { return earlier.name == request.name; });
   environment_.push_back(std::move(request));
   return {};
 }
 
-Result<void> Policy::add_environment_text(std::string_view text, std::string_view where) {
+Result<void> RunPolicy::add_environment_text(std::string_view text, std::string_view where) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos) return add_pass_environment(text, where);
   return add_environment(
       {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)), std::string(where)});
 }
 
-Result<void> Policy::add_pass_environment(std::string_view name, std::string_view where) {
+Result<void> RunPolicy::add_pass_environment(std::string_view name, std::string_view where) {
   return add_environment({std::string(name), std::nullopt, std::string(where)});
 }
 
-Result<void> Policy::add_mount(MountSpec mount, std::string_view where) {
+Result<void> RunPolicy::add_mount(MountSpec mount, std::string_view where) {
   MountSpec checked = TRY(checked_mount(std::move(mount), where));
   auto& mounts = spec_.mounts;
   const auto same = std::find_if(mounts.begin(), mounts.end(),
@@ -179,7 +179,7 @@ Result<void> Policy::add_mount(MountSpec mount, std::string_view where) {
   return {};
 }
 
-Result<void> Policy::add_mount_text(std::string_view text, std::string_view where) {
+Result<void> RunPolicy::add_mount_text(std::string_view text, std::string_view where) {
   std::string_view rest = text;
   MountSpec mount;
   if (rest.ends_with(":ro")) {
@@ -201,7 +201,7 @@ Result<void> Policy::add_mount_text(std::string_view text, std::string_view wher
   return add_mount(std::move(mount), where);
 }
 
-Result<SandboxSpec> Policy::resolve(EnvironmentLookup lookup) const {
+Result<SandboxSpec> RunPolicy::resolve(EnvironmentLookup lookup) const {
   SandboxSpec spec = spec_;
   for (const EnvironmentRequest& request : environment_) {
     EnvironmentVariable variable{request.name, request.value.value_or("")};

@@ -1,5 +1,5 @@
-// Policy: what a run is allowed, as it is written in a policy file (TOML) and on the command line. Layers are applied
-// one over the other (files first, then flags); a later layer wins. docs/generated/policy.md is made from
+// RunPolicy: what a run is allowed, as it is written in a policy file (TOML) and on the command line. Layers are
+// applied one over the other (files first, then flags); a later layer wins. docs/generated/policy.md is made from
 // policy_keys().
 #pragma once
 
@@ -22,7 +22,7 @@ struct EnvironmentRequest {
   std::string where;  // who asked, for the error when the caller has no such variable
 };
 
-class Policy {
+class RunPolicy {
  public:
   // Starts a layer: what is added from now on replaces what earlier layers say of the same thing, and may not
   // contradict itself.
@@ -61,7 +61,7 @@ class Policy {
   std::size_t earlier_mounts_ = 0;  // how many of the mounts belong to earlier layers
 };
 
-using PolicySetter = Result<void> (Policy::*)(std::string_view text, std::string_view where);
+using PolicySetter = Result<void> (RunPolicy::*)(std::string_view text, std::string_view where);
 
 enum class PolicyForm {
   text,   // a string
@@ -93,15 +93,16 @@ std::span<const PolicyFlag> policy_flags();
 // Applies the text of a policy file as one layer. `file_name` is for messages only ("policy.toml:3: ..."). The file is
 // at most kPolicyBytesMax long; every unknown key, wrong type and doubled key is an error. Errors: bad_policy.
 inline constexpr std::size_t kPolicyBytesMax = 256 * 1024;
-Result<void> apply_policy_text(Policy& policy, std::string_view text, std::string_view file_name);
+Result<void> apply_policy_text(RunPolicy& policy, std::string_view text, std::string_view file_name);
 
 // Reads and applies the file. Relative mount sources in it are relative to the caller's working folder, as on the
 // command line. Errors: bad_policy.
-Result<void> apply_policy_file(Policy& policy, const std::string& path);
+Result<void> apply_policy_file(RunPolicy& policy, const std::string& path);
 
-// The policy as TOML: applying the result to a fresh Policy gives the same policy. Limits that nobody named are shown
-// as comments, so that they stay defaults. Error: bad_value, when a path is not UTF-8 and so can't be written as TOML.
-Result<std::string> policy_to_toml(const Policy& policy);
+// The policy as TOML: applying the result to a fresh RunPolicy gives the same policy. Limits that nobody named are
+// shown as comments, so that they stay defaults. Error: bad_value, when a path is not UTF-8 and so can't be written as
+// TOML.
+Result<std::string> policy_to_toml(const RunPolicy& policy);
 
 // What to answer to a key or flag that asks for network rules; empty for all other names.
 std::string_view network_refusal(std::string_view name);

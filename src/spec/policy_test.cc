@@ -20,8 +20,8 @@ const char* lookup(const char* name) {
   return std::string_view(name) == "TOKEN" ? "secret" : nullptr;
 }
 
-Policy from_text(std::string_view text) {
-  Policy policy;
+RunPolicy from_text(std::string_view text) {
+  RunPolicy policy;
   const auto applied = apply_policy_text(policy, text, "p.toml");
   EXPECT_TRUE(applied) << text << "\n" << (applied ? "" : applied.error().message);
   return policy;
@@ -34,7 +34,7 @@ SandboxSpec spec_of(std::string_view text) {
 }
 
 std::string refusal(std::string_view text) {
-  Policy policy;
+  RunPolicy policy;
   const auto applied = apply_policy_text(policy, text, "p.toml");
   EXPECT_FALSE(applied) << text;
   if (applied) return "";
@@ -112,7 +112,7 @@ TEST(PolicyFile, AnEmptyOneChangesNothing) {
 TEST(PolicyFile, ShownAndReadAgainIsTheSame) {
   for (const std::string_view text :
        {kEverything, std::string_view(""), std::string_view("[limits]\noutput = 7\ntimeout = \"1ms\"")}) {
-    const Policy policy = from_text(text);
+    const RunPolicy policy = from_text(text);
     const std::string shown = *policy_to_toml(policy);
     EXPECT_EQ(spec_of(shown), *policy.resolve(lookup)) << shown;
     EXPECT_EQ(*policy_to_toml(from_text(shown)), shown);
@@ -126,16 +126,16 @@ TEST(PolicyFile, ShowsNoPassedSecret) {
 }
 
 TEST(PolicyFile, DefaultsStayDefaults) {
-  const std::string shown = *policy_to_toml(Policy{});
+  const std::string shown = *policy_to_toml(RunPolicy{});
   EXPECT_THAT(shown, HasSubstr("# memory = \"256M\"  # the default"));
   EXPECT_EQ(spec_of(shown).limits.memory.source, LimitSource::preset);
 }
 
 TEST(PolicyFile, CanNotShowWhatIsNotUtf8) {
-  Policy policy;
+  RunPolicy policy;
   ASSERT_TRUE(policy.add_mount({"/a\xFF", "/b"}, "--mount"));
   EXPECT_THAT(policy_to_toml(policy).error().message, HasSubstr("\"/a\\xff\" is not UTF-8"));
-  Policy variable;
+  RunPolicy variable;
   ASSERT_TRUE(variable.add_environment_text("A=s3cret\xFF", "-e"));
   const std::string message = policy_to_toml(variable).error().message;
   EXPECT_THAT(message, HasSubstr("value of A"));
@@ -245,7 +245,7 @@ TEST(PolicyFile, RefusesNetworkRulesByName) {
 }
 
 TEST(PolicyFile, ThatCanNotBeRead) {
-  Policy policy;
+  RunPolicy policy;
   EXPECT_EQ(apply_policy_file(policy, "/nonexistent/p.toml").error().message,
             "/nonexistent/p.toml: the policy file can't be read: No such file or directory");
   EXPECT_THAT(apply_policy_file(policy, "/").error().message, HasSubstr("Is a directory"));
@@ -253,7 +253,7 @@ TEST(PolicyFile, ThatCanNotBeRead) {
 }
 
 TEST(Policy, ALaterLayerWins) {
-  Policy policy = from_text(
+  RunPolicy policy = from_text(
       "pass_environment = [\"TOKEN\"]\nhide = [\"/a\"]\n[limits]\nmemory = \"1G\"\ntasks = 9\n[environment]\nA = "
       "\"1\"\n"
       "[[mounts]]\nsource = \"a\"\ntarget = \"/x\"\n[[mounts]]\nsource = \"b\"\ntarget = \"/y\"");
@@ -276,7 +276,7 @@ TEST(Policy, ALaterLayerWins) {
 
 TEST(Policy, ReadsMountsAsWrittenOnTheCommandLine) {
   const auto mount_of = [](std::string_view text) {
-    Policy policy;
+    RunPolicy policy;
     const auto added = policy.add_mount_text(text, "--mount");
     EXPECT_TRUE(added) << text;
     return added ? policy.spec().mounts[0] : MountSpec{};
@@ -286,7 +286,7 @@ TEST(Policy, ReadsMountsAsWrittenOnTheCommandLine) {
   EXPECT_EQ(mount_of("/a:b c:/d:rw"), (MountSpec{"/a:b c", "/d", MountAccess::read_write}));
   for (const char* text :
        {"", ":", "a", "./a:", ":/b", "a:b", "a:/b:xx", "a:/b:rw:ro", "a::ro", "a:/", "a:/dev", "a:/x/../y"}) {
-    Policy policy;
+    RunPolicy policy;
     const auto added = policy.add_mount_text(text, "--mount");
     ASSERT_FALSE(added) << text;
     EXPECT_THAT(added.error().message, StartsWith("--mount: "));
@@ -294,7 +294,7 @@ TEST(Policy, ReadsMountsAsWrittenOnTheCommandLine) {
 }
 
 TEST(Policy, WantsPassedVariablesToBeSet) {
-  Policy policy;
+  RunPolicy policy;
   ASSERT_TRUE(policy.add_environment_text("NOT_SET", "-e"));
   EXPECT_EQ(policy.resolve(lookup).error().message,
             "-e: NOT_SET is not set in your environment; give it a value with -e NOT_SET=VALUE");
@@ -304,7 +304,7 @@ TEST(Policy, WantsPassedVariablesToBeSet) {
 }
 
 TEST(Policy, RequireAllNamesEveryWallAndLimit) {
-  Policy policy;
+  RunPolicy policy;
   ASSERT_TRUE(policy.add_require("memory", "--require"));
   ASSERT_TRUE(policy.add_require("all", "--require"));
   EXPECT_EQ(policy.spec().required.size(), requirable_names().size());

@@ -106,7 +106,7 @@ std::optional<std::string> limit_text(const toml::node& node) {
   return std::nullopt;
 }
 
-Result<void> apply_limits(Policy& policy, const toml::table& table, const Place& place) {
+Result<void> apply_limits(RunPolicy& policy, const toml::table& table, const Place& place) {
   for (const Entry& entry : entries_of(table)) {
     const auto rows = limit_rows();
     const auto row =
@@ -128,7 +128,7 @@ Result<void> apply_limits(Policy& policy, const toml::table& table, const Place&
   return {};
 }
 
-Result<void> apply_environment(Policy& policy, const toml::table& table, const Place& place) {
+Result<void> apply_environment(RunPolicy& policy, const toml::table& table, const Place& place) {
   for (const Entry& entry : entries_of(table)) {
     const std::string where = place.at(entry.line, fmt::format("environment.{}", entry.name));
     const auto* value = entry.node->as_string();
@@ -167,7 +167,7 @@ Result<MountSpec> read_mount(const toml::table& table, Line line, const Place& p
   return mount;
 }
 
-Result<void> apply_mounts(Policy& policy, const toml::array& array, const Place& place) {
+Result<void> apply_mounts(RunPolicy& policy, const toml::array& array, const Place& place) {
   for (const toml::node& node : array) {
     const auto* table = node.as_table();
     if (table == nullptr) return wrong_type(place.at(line_of(node), "mounts"), "tables: write [[mounts]]", node);
@@ -177,7 +177,7 @@ Result<void> apply_mounts(Policy& policy, const toml::array& array, const Place&
   return {};
 }
 
-Result<void> apply_table(Policy& policy, const Entry& entry, const Place& place) {
+Result<void> apply_table(RunPolicy& policy, const Entry& entry, const Place& place) {
   const std::string where = place.at(entry.line, entry.name);
   if (entry.name == "mounts") {
     const auto* array = entry.node->as_array();
@@ -189,7 +189,7 @@ Result<void> apply_table(Policy& policy, const Entry& entry, const Place& place)
   return entry.name == "limits" ? apply_limits(policy, *table, place) : apply_environment(policy, *table, place);
 }
 
-Result<void> apply_key(Policy& policy, const PolicyKey& key, const Entry& entry, const Place& place) {
+Result<void> apply_key(RunPolicy& policy, const PolicyKey& key, const Entry& entry, const Place& place) {
   const std::string where = place.at(entry.line, key.name);
   if (key.form == PolicyForm::table) return apply_table(policy, entry, place);
   if (key.form == PolicyForm::text) {
@@ -208,7 +208,7 @@ Result<void> apply_key(Policy& policy, const PolicyKey& key, const Entry& entry,
   return {};
 }
 
-Result<void> apply_root(Policy& policy, const toml::table& root, const Place& place) {
+Result<void> apply_root(RunPolicy& policy, const toml::table& root, const Place& place) {
   for (const Entry& entry : entries_of(root)) {
     if (const std::string_view refusal = network_refusal(entry.name); !refusal.empty()) {
       return bad(place.at(entry.line, entry.name), refusal);
@@ -300,8 +300,8 @@ std::string toml_string(std::string_view text) {
 
 std::string toml_list(const std::vector<std::string>& items) {
   std::string out = "[";
-  for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + toml_string(item);
-  return out + "]";
+  for (const std::string& item : items) out.append(out.size() > 1 ? ", " : "").append(toml_string(item));
+  return out.append("]");
 }
 
 Result<void> check_writable(const SandboxSpec& spec, const std::vector<EnvironmentRequest>& environment) {
@@ -327,7 +327,7 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
   return {};
 }
 
-void put_top_keys(std::string& out, const Policy& policy) {
+void put_top_keys(std::string& out, const RunPolicy& policy) {
   const SandboxSpec& spec = policy.spec();
   const auto put = [&out](std::string_view key, const std::string& value) {
     out += fmt::format("{} = {}\n", key, value);
@@ -346,13 +346,13 @@ void put_top_keys(std::string& out, const Policy& policy) {
   if (!passed.empty()) put("pass_environment", toml_list(passed));
 }
 
-void put_tables(std::string& out, const Policy& policy) {
+void put_tables(std::string& out, const RunPolicy& policy) {
   const SandboxSpec& spec = policy.spec();
   out += "\n[limits]\n";
   for (const LimitRow& row : limit_rows()) {
     const Limit& limit = spec.limits.*row.field;
     const std::string line = fmt::format("{} = \"{}\"", row.name, format_limit(row.unit, limit.value));
-    out += limit.source == LimitSource::named ? line + "\n" : "# " + line + "  # the default\n";
+    out += limit.source == LimitSource::named ? line + "\n" : fmt::format("# {}  # the default\n", line);
   }
   bool has_header = false;
   for (const EnvironmentRequest& request : policy.environment()) {
@@ -368,7 +368,7 @@ void put_tables(std::string& out, const Policy& policy) {
 
 }  // namespace
 
-Result<void> apply_policy_text(Policy& policy, std::string_view text, std::string_view file_name) {
+Result<void> apply_policy_text(RunPolicy& policy, std::string_view text, std::string_view file_name) {
   const Place place(file_name);
   if (text.size() > kPolicyBytesMax) {
     return bad(place.file(), fmt::format("a policy file has at most {} bytes", kPolicyBytesMax));
@@ -383,7 +383,7 @@ Result<void> apply_policy_text(Policy& policy, std::string_view text, std::strin
   return apply_root(policy, parsed.table(), place);
 }
 
-Result<void> apply_policy_file(Policy& policy, const std::string& path) {
+Result<void> apply_policy_file(RunPolicy& policy, const std::string& path) {
   const auto text = read_file_at(AT_FDCWD, path.c_str(), kPolicyBytesMax);
   if (!text) {
     if (text.error().value == EFBIG)
@@ -393,7 +393,7 @@ Result<void> apply_policy_file(Policy& policy, const std::string& path) {
   return apply_policy_text(policy, *text, path);
 }
 
-Result<std::string> policy_to_toml(const Policy& policy) {
+Result<std::string> policy_to_toml(const RunPolicy& policy) {
   TRY_VOID(check_writable(policy.spec(), policy.environment()));
   std::string out;
   put_top_keys(out, policy);
