@@ -14,8 +14,9 @@ static double seconds(clockid_t clock) {
 }
 
 static void clocks(void) {
-  const clockid_t all[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_MONOTONIC_RAW, CLOCK_REALTIME_COARSE,
-                           CLOCK_MONOTONIC_COARSE, CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, CLOCK_TAI};
+  const clockid_t all[] = {CLOCK_REALTIME,           CLOCK_MONOTONIC,         CLOCK_BOOTTIME,
+                           CLOCK_MONOTONIC_RAW,      CLOCK_REALTIME_COARSE,   CLOCK_MONOTONIC_COARSE,
+                           CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, CLOCK_TAI};
   for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) {
     int backwards = 0;
     double last = seconds(all[i]);
@@ -55,7 +56,8 @@ static void processor_time(void) {
   }
   struct rusage usage;
   MUST(getrusage(RUSAGE_SELF, &usage));
-  FACT("usage counts", usage.ru_utime.tv_sec + usage.ru_stime.tv_sec > 0 || usage.ru_utime.tv_usec + usage.ru_stime.tv_usec > 50000);
+  FACT("usage counts",
+       usage.ru_utime.tv_sec + usage.ru_stime.tv_sec > 0 || usage.ru_utime.tv_usec + usage.ru_stime.tv_usec > 50000);
   FACT("memory counts", usage.ru_maxrss > 500);
   struct tms t;
   times(&t);

@@ -21,9 +21,12 @@ static void creation(void) {
   CALL("folder as a file", open(".", O_WRONLY));
   CALL("file as a folder", open("a/b", O_RDONLY));
   CALL("O_DIRECTORY of a file", open("a", O_RDONLY | O_DIRECTORY));
-  CALL("long name", open("nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-                         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-                         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn", O_WRONLY | O_CREAT, 0600));
+  CALL("long name", open("nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+                         "nnnnnnnnnnnnnnnnnnnnnn"
+                         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+                         "nnnnnnnnnnnnnnnnnnnnnn"
+                         "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn",
+                         O_WRONLY | O_CREAT, 0600));
   CALL("O_TMPFILE", open(".", O_RDWR | O_TMPFILE, 0600));
   CALL("trailing slash", open("a/", O_RDONLY));
   CALL("empty path", open("", O_RDONLY));
@@ -100,7 +103,9 @@ static void names(void) {
   CALL("fifo", mkfifo("fifo", 0600));
 }
 
-static int by_name(const struct dirent** a, const struct dirent** b) { return strcmp((*a)->d_name, (*b)->d_name); }
+static int by_name(const struct dirent** a, const struct dirent** b) {
+  return strcmp((*a)->d_name, (*b)->d_name);
+}
 
 static void folders(void) {
   struct dirent** entries;
@@ -118,7 +123,8 @@ static void folders(void) {
   FACT("entries of a large folder", seen);
   rewinddir(folder);
   int removed = 0;
-  for (struct dirent* entry; (entry = readdir(folder)) != NULL;) removed += unlinkat(dirfd(folder), entry->d_name, 0) == 0;
+  for (struct dirent* entry; (entry = readdir(folder)) != NULL;)
+    removed += unlinkat(dirfd(folder), entry->d_name, 0) == 0;
   FACT("removed while reading", removed);
   closedir(folder);
   CALL("rmdir", rmdir("many"));

@@ -11,7 +11,9 @@
 #include "check.h"
 
 static sigjmp_buf back;
-static void leave(int number) { siglongjmp(back, number); }
+static void leave(int number) {
+  siglongjmp(back, number);
+}
 
 static int fault_of(volatile char* address, int write) {
   const int number = sigsetjmp(back, 1);
@@ -42,7 +44,8 @@ static void anonymous(void) {
   FACT("grown", moved != MAP_FAILED && moved[8191] == 0);
   CALL("map over nothing", mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
   CALL("page 0", mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED ? -1 : 0);
-  CALL("over another", mmap(moved, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED ? -1 : 0);
+  CALL("over another",
+       mmap(moved, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED ? -1 : 0);
   unsigned char* code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memcpy(code, "\xb8\x2a\x00\x00\x00\xc3", 6);  // mov $42, %eax; ret
   CALL("executable", mprotect(code, 4096, PROT_READ | PROT_EXEC));
@@ -50,7 +53,8 @@ static void anonymous(void) {
   memcpy(&function, &code, sizeof code);
   FACT("made code runs", function());
   CALL("break", brk((char*)sbrk(0) + 65536));
-  CALL("huge reserve", mmap(NULL, 1UL << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED ? -1 : 0);
+  CALL("huge reserve",
+       mmap(NULL, 1UL << 40, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) == MAP_FAILED ? -1 : 0);
 }
 
 static void shared(void) {

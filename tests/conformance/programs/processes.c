@@ -95,7 +95,8 @@ static void descriptors(void) {
   const int kept = MUST(open("script", O_RDONLY));
   const int closed = MUST(open("script", O_RDONLY | O_CLOEXEC));
   char code[96];
-  snprintf(code, sizeof code, "test -e /proc/self/fd/%d && echo kept; test -e /proc/self/fd/%d || echo closed", kept, closed);
+  snprintf(code, sizeof code, "test -e /proc/self/fd/%d && echo kept; test -e /proc/self/fd/%d || echo closed", kept,
+           closed);
   fflush(stdout);
   run((char*[]){"sh", "-c", code, NULL});
   CALL("dup2 onto itself", dup2(kept, kept));

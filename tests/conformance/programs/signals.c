@@ -66,7 +66,8 @@ static void queues(void) {
 
 static void faults(void) {
   for (int number = 1; number < 32; ++number) {
-    if (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP) handle(number, leave, SA_ONSTACK);
+    if (number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP)
+      handle(number, leave, SA_ONSTACK);
   }
   const stack_t stack = {.ss_sp = malloc(65536), .ss_size = 65536};
   CALL("sigaltstack", sigaltstack(&stack, NULL));

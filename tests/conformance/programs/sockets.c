@@ -76,7 +76,7 @@ static void datagrams(void) {
   FACT("sendto", sendto(b, "datagram", 8, 0, (struct sockaddr*)&address, length));
   char text[4];
   FACT("cut", recv(a, text, sizeof text, MSG_TRUNC));
-  CALL("too large", sendto(b, malloc(70000), 70000, 0, (struct sockaddr*)&address, length) );
+  CALL("too large", sendto(b, malloc(70000), 70000, 0, (struct sockaddr*)&address, length));
   close(a);
   CALL("connect", connect(b, (struct sockaddr*)&address, length));
   CALL("to nobody", send(b, "x", 1, 0));
@@ -96,7 +96,8 @@ static void unix_sockets(void) {
     char space[CMSG_SPACE(sizeof(int))];
   } control;
   memset(&control, 0, sizeof control);
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
   struct cmsghdr* header = CMSG_FIRSTHDR(&message);
   *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
   memcpy(CMSG_DATA(header), &file, sizeof file);
@@ -137,7 +138,8 @@ static void unix_sockets(void) {
 
 static void names(void) {
   struct addrinfo* found = NULL;
-  FACT("localhost", getaddrinfo("localhost", "80", &(struct addrinfo){.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, &found));
+  FACT("localhost",
+       getaddrinfo("localhost", "80", &(struct addrinfo){.ai_family = AF_INET, .ai_socktype = SOCK_STREAM}, &found));
   printf("address: %s\n", inet_ntoa(((struct sockaddr_in*)found->ai_addr)->sin_addr));
   FACT("loopback's index", if_nametoindex("lo"));
   FACT("service", ntohs((unsigned short)getservbyname("https", "tcp")->s_port));
