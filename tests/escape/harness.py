@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from dataclasses import dataclass, field
@@ -72,6 +73,9 @@ def report(**findings):
 '''
 
 
+_COPY_LOCK = threading.Lock()
+
+
 @functools.cache
 def not_covered(what: str, why: str) -> None:
     """Says once what this host can't show."""
@@ -104,9 +108,10 @@ class Caller:
         if self.uid == os.geteuid():
             return BELLJAR
         copy = work_folder() / "belljar"
-        if not copy.exists():
-            shutil.copyfile(BELLJAR, copy)
-            copy.chmod(0o755)
+        with _COPY_LOCK:
+            if not copy.exists():
+                shutil.copyfile(BELLJAR, copy)
+                copy.chmod(0o755)
         return str(copy)
 
     def argv(self, argv: list[str]) -> list[str]:

@@ -61,7 +61,7 @@ report(down=attempt(request, SIOCSIFFLAGS, b"lo", 0), address=attempt(request, S
         self.addCleanup(listener.close)
         listener.bind("\0" + name)
         listener.listen()
-        probe = f"import socket\nreport(answer=attempt(socket.socket(socket.AF_UNIX).connect, '\\0{name}'))\n"
+        probe = f"import socket\nreport(answer=attempt(socket.socket(socket.AF_UNIX).connect, '\\x00{name}'))\n"
         for caller in callers():
             self.assertEqual(self.native(probe, caller).findings["answer"], "ok")
             self.assertEqual(self.sandbox(probe, caller=caller).findings["answer"], "ECONNREFUSED")
