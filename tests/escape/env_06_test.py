@@ -52,6 +52,8 @@ class Env06(EscapeTest):
         caller = callers()[0]
         work = self.host_folder("work", caller)
         self.native(CRASH, caller, arguments=[self.canary, "11"], cwd=work)
+        if not os.listdir(work):
+            return not_covered("ENV-06's control with a file", "this host writes no core file natively either; the pipe has its control")
         self.assertEqual(os.listdir(work), ["core"])
         self.assertIn((self.canary + "-in-memory").encode(), (work / "core").read_bytes())
 
