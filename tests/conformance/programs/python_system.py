@@ -1,15 +1,26 @@
-""
-    "What Python sees of the system: processes, files, streams, signals, limits."
-    ""
+"""What Python sees of the system: processes, files, streams, signals, limits."""
 
-    import errno import fcntl import os import resource import select import shutil import signal import subprocess
-        import sys import tempfile import threading
+import errno
+import fcntl
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
 
-        print(sys.version_info[:2], sys.flags.optimize, sys.byteorder, sys.maxsize)
-            print(subprocess.run([ "sh", "-c", "echo out; echo err >&2; exit 5" ], capture_output = True))
-                print(subprocess.run(["cat"], input = b "through", capture_output = True).stdout) try
-    : subprocess
-  .run(["/no/such/program"]) except FileNotFoundError as e : print(errno.errorcode[e.errno]) try : subprocess.run(["sleep", "9"], timeout=0.1)
+print(sys.version_info[:2], sys.flags.optimize, sys.byteorder, sys.maxsize)
+print(subprocess.run(["sh", "-c", "echo out; echo err >&2; exit 5"], capture_output=True))
+print(subprocess.run(["cat"], input=b"through", capture_output=True).stdout)
+try:
+    subprocess.run(["/no/such/program"])
+except FileNotFoundError as e:
+    print(errno.errorcode[e.errno])
+try:
+    subprocess.run(["sleep", "9"], timeout=0.1)
 except subprocess.TimeoutExpired:
     print("timed out")
 print(subprocess.run("exit 7", shell=True, start_new_session=True).returncode, subprocess.run(["sh", "-c", "kill -9 $$"]).returncode)
@@ -39,18 +50,15 @@ threading.Thread(target=lambda: os.write(w, b"from a thread")).start()
 print(select.select([r], [], [], 10)[0] == [r], os.read(r, 99))
 os.set_blocking(r, False)
 try:
-    os
-.read(r, 1) except BlockingIOError as e : print(errno.errorcode[e.errno]) with open("lock", "w") as file
-    : fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-          print(subprocess
-                    .run(
-                        [
-                          sys.executable, "-c",
-                          "import fcntl\ntry: fcntl.flock(open('lock', 'w'), 6)\nexcept OSError as e: print(e.errno)"
-                        ],
-                        capture_output = True)
-                    .stdout)
-              print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 256,
-                    resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 1000) pid = os.fork() if pid == 0
-    : os._exit(os.fork() and 3) print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-          print(os.get_terminal_size.__name__, os.isatty(1), os.getpgid(0) == os.getpid() or os.getpgid(0) > 0)
+    os.read(r, 1)
+except BlockingIOError as e:
+    print(errno.errorcode[e.errno])
+with open("lock", "w") as file:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    print(subprocess.run([sys.executable, "-c", "import fcntl\ntry: fcntl.flock(open('lock', 'w'), 6)\nexcept OSError as e: print(e.errno)"], capture_output=True).stdout)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 256, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 1000)
+pid = os.fork()
+if pid == 0:
+    os._exit(os.fork() and 3)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+print(os.get_terminal_size.__name__, os.isatty(1), os.getpgid(0) == os.getpid() or os.getpgid(0) > 0)
