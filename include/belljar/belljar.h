@@ -9,6 +9,8 @@
 // its page tables; let a small process do the runs then.
 #pragma once
 
+#include <functional>
+
 #include "base/result.h"
 #include "spec/errors.h"
 #include "spec/outcome.h"
@@ -29,8 +31,9 @@ struct RunIo {
   int stderr_fd = -1;
   Form stdout_form = Form::raw;
   Form stderr_form = Form::raw;
-  bool capture = true;  // keep the output in the Outcome
-  int cancel_fd = -1;   // once readable, the sandbox is killed: status "cancelled"
+  bool capture = true;               // keep the output in the Outcome
+  int cancel_fd = -1;                // once readable, the sandbox is killed: status "cancelled"
+  std::function<void()> on_started;  // called while the sandbox sets itself up: what it does costs the program no time
 };
 
 // Runs `spec` to its end. The Outcome says how the program fared; the Error is Belljar's refusal or failure to start it

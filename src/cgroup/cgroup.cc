@@ -1,5 +1,8 @@
 #include "cgroup/cgroup.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
 #include "cgroup/groups.h"
 #include "cgroup/site.h"
 
@@ -15,6 +18,11 @@ const CgroupSite& own_site() {
 
 const CgroupSupport& cgroup_support() {
   return own_site().support;
+}
+
+bool host_has_only_cgroup_v2() {
+  struct statfs status{};
+  return ::statfs("/sys/fs/cgroup", &status) == 0 && status.f_type == CGROUP2_SUPER_MAGIC;
 }
 
 Result<std::unique_ptr<CgroupDir>> create_cgroups(const std::string& name, const Limits& limits) {

@@ -2,6 +2,8 @@
 // cgroups(7); Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/ of the kernel.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -49,10 +51,18 @@ class [[nodiscard]] CgroupDir {
   // way that skips the global rwsem's grace period). Valid as long as this object. Empty where clone_into_fd() serves.
   virtual std::vector<int> attach_fds() const = 0;
 
+  // Descriptors into each of which init writes "0" to leave again, for where it was before. Empty where that can't be
+  // had: on v2, and where the caller may not move a process there.
+  virtual std::vector<int> exit_fds() const = 0;
+
   // A cgroup v2 folder for clone3(2) with CLONE_INTO_CGROUP, or -1.
   virtual int clone_into_fd() const = 0;
 
-  // Reads the counters (some 30 us). Valid after the processes have gone too, until remove().
+  // Moves a process in from outside, where neither of the above could be used in time. May wait some milliseconds for a
+  // grace period of the kernel.
+  virtual Result<void> move_in(pid_t pid) = 0;
+
+  // Reads the counters (some 100 us). Valid after the processes have gone too, until remove().
   virtual Result<CgroupUsage> usage() const = 0;
 
   // Kills every process in the groups until none is left or two seconds have passed: by cgroup.kill, or by setting the
@@ -69,6 +79,10 @@ class [[nodiscard]] CgroupDir {
 
 // Probes the host once per process; cheap (a few opens), no side effects that last.
 const CgroupSupport& cgroup_support();
+
+// Whether /sys/fs/cgroup is cgroup v2 alone: then groups are to be made before the clone that enters them. One
+// statfs(2).
+bool host_has_only_cgroup_v2();
 
 // Makes the groups named `name` below Belljar's own folder ("belljar" below the caller's cgroup in each hierarchy) and
 // sets the limits that cgroup_support() says hold. Null (not an error) where support is none. `limits.tasks` counts

@@ -67,6 +67,19 @@ std::unexpected<Error> removed_error() {
   return fail(ErrorCode::internal, "the control groups have been removed, and their counters with them");
 }
 
+Result<void> move_into(const GroupFolder& folder, pid_t pid) {
+  const auto moved = write_control_file(AT_FDCWD, (folder.path + "/cgroup.procs").c_str(), fmt::to_string(pid));
+  if (moved) return {};
+  return fail(ErrorCode::cannot_enforce,
+              fmt::format("the sandbox can't be moved into {}: {}", folder.path, errno_text(moved.error().value)));
+}
+
+// The group around Belljar's own folder around a sandbox's group.
+std::string outer_group(const std::string& group) {
+  const std::string base = group.substr(0, group.rfind('/'));
+  return base.substr(0, base.rfind('/'));
+}
+
 // Removes Belljar's own folder around a removed group, when it is empty, so that the caller's group can be removed in
 // its turn. That of a hierarchy's root, which nobody removes, stays for the next run.
 void remove_base_of(const std::string& group) {
@@ -159,6 +172,8 @@ class V1Groups final : public Groups {
       auto tasks = open_at(AT_FDCWD, path.c_str(), O_WRONLY);
       if (!tasks) return folder_error(path, tasks.error().value);
       folder.entry = std::move(*tasks);
+      auto outside = open_at(AT_FDCWD, (outer_group(folder.path) + "/tasks").c_str(), O_WRONLY);
+      if (outside) folder.exit = std::move(*outside);
     }
     return {};
   }
@@ -189,7 +204,21 @@ class V1Groups final : public Groups {
     return fds;
   }
 
+  std::vector<int> exit_fds() const override {
+    std::vector<int> fds;
+    for (const GroupFolder& folder : group_folders()) {
+      if (!folder.exit.is_open()) return {};
+      fds.push_back(folder.exit.get());
+    }
+    return fds;
+  }
+
   int clone_into_fd() const override { return -1; }
+
+  Result<void> move_in(pid_t pid) override {
+    for (const GroupFolder& folder : group_folders()) TRY_VOID(move_into(folder, pid));
+    return {};
+  }
 
   Result<CgroupUsage> usage() const override {
     if (group_folders().empty()) return removed_error();
@@ -265,7 +294,9 @@ class V2Groups final : public Groups {
   }
 
   std::vector<int> attach_fds() const override { return {}; }
+  std::vector<int> exit_fds() const override { return {}; }
   int clone_into_fd() const override { return group_folders().empty() ? -1 : group_folders().front().entry.get(); }
+  Result<void> move_in(pid_t pid) override { return move_into(group_folders().front(), pid); }
 
   Result<CgroupUsage> usage() const override {
     if (group_folders().empty()) return removed_error();

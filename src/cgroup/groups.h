@@ -14,6 +14,7 @@ struct GroupFolder {
   std::string path;
   ControllerSet controllers;
   Fd entry;  // v1: "tasks", opened for writing; v2: the folder itself (O_PATH)
+  Fd exit;   // v1: "tasks" of the caller's own group, where the caller may write there
 };
 
 // create_cgroups() below an explicit site. Null where the site has no bases.

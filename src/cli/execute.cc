@@ -86,8 +86,9 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
 
 int execute_run(const SandboxSpec& spec, const RunOptions& options) {
   const StopSignals stop;
-  hint_at_outside_interpreter(spec);
-  const Result<Outcome> outcome = run(spec, plan_io(options, stop.fd()));
+  RunIo io = plan_io(options, stop.fd());
+  io.on_started = [&spec] { hint_at_outside_interpreter(spec); };
+  const Result<Outcome> outcome = run(spec, io);
   if (!outcome) return report_refusal(outcome.error(), options);
   say_what_was_dropped("stdout", outcome->standard_output, spec);
   say_what_was_dropped("stderr", outcome->standard_error, spec);

@@ -79,7 +79,18 @@ class Supervision {
   OutputStream& error() { return error_; }
 
  private:
-  enum Slot { kEnded, kCancel, kInputSource, kInputSink, kOutputSource, kOutputSink, kErrorSource, kErrorSink, kSlots };
+  enum Slot {
+    kEnded,
+    kReport,
+    kCancel,
+    kInputSource,
+    kInputSink,
+    kOutputSource,
+    kOutputSink,
+    kErrorSource,
+    kErrorSink,
+    kSlots
+  };
 
   void kill(KillCause cause) {
     if (cause_ != KillCause::none) return;
@@ -94,6 +105,7 @@ class Supervision {
   RunningSandbox& sandbox_;
   std::uint64_t deadline_ms_;
   KillCause cause_ = KillCause::none;
+  bool is_reported_ = false;
   InputStream input_;
   OutputStream output_;
   OutputStream error_;
@@ -103,6 +115,7 @@ bool Supervision::watch_until_ended() {
   while (true) {
     std::array<pollfd, kSlots> wanted{};
     wanted[kEnded] = {sandbox_.ended_fd(), POLLIN, 0};
+    wanted[kReport] = {is_reported_ ? -1 : sandbox_.report_fd(), POLLIN, 0};
     wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
     wanted[kInputSource] = input_.source_poll();
     wanted[kInputSink] = input_.sink_poll();
@@ -116,6 +129,10 @@ bool Supervision::watch_until_ended() {
     if (count < 0) continue;  // EINTR
     move_streams(wanted);
     if (wanted[kEnded].revents != 0) return true;
+    if (wanted[kReport].revents != 0) {
+      sandbox_.read_report();
+      is_reported_ = true;
+    }
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (monotonic_ms() < deadline_ms_) continue;
     if (cause_ != KillCause::none) return false;
@@ -206,6 +223,7 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
   const std::uint64_t deadline_ms = monotonic_ms() + spec.limits.timeout.value;
   Supervision supervision(spec, io, *sandbox, deadline_ms);
+  if (io.on_started) io.on_started();
 
   Outcome outcome;
   outcome.limits = spec.limits;

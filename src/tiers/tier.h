@@ -46,6 +46,11 @@ class RunningSandbox {
   // Readable (poll) once no process of the sandbox is left.
   virtual int ended_fd() const = 0;
 
+  // Readable once the sandbox has something to report, which may be before its last process is gone; call
+  // read_report() then, once.
+  virtual int report_fd() const = 0;
+  virtual void read_report() = 0;
+
   // Kills every process of the sandbox; returns at once. May be called at any time.
   virtual void kill() = 0;
 

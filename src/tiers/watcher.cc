@@ -1,11 +1,8 @@
 #include "tiers/watcher.h"
 
 #include <fmt/format.h>
-#include <net/if.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -21,15 +18,12 @@
 
 #include "cgroup/cgroup.h"
 #include "host/descriptors.h"
-#include "host/loopback.h"
 #include "spec/errors.h"
 #include "tiers/container/container.h"
 
 namespace belljar {
 namespace {
 
-constexpr int kNamespaces = CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-constexpr std::string_view kHostName = "sandbox";
 constexpr std::uint64_t kDeadlineGraceMs = 2000;
 // A run that lasts this long leaves the time to look for what earlier ones left.
 constexpr std::uint64_t kSweepAfterMs = 300;
@@ -88,27 +82,16 @@ std::optional<CleanupNeeds> receive_needs(int link) {
   return needs;
 }
 
-int make_namespaces() {
-  if (::unshare(kNamespaces) != 0) return errno;
-  const int up = host::bring_up_loopback();
-  if (up < 0) return -up;
-  return ::sethostname(kHostName.data(), kHostName.size()) == 0 ? 0 : errno;
-}
-
 void kill_sandbox(const CleanupNeeds& needs) {
   ::syscall(SYS_pidfd_send_signal, needs.process_fd, SIGKILL, nullptr, 0);
 }
 
-[[noreturn]] void watch(int link, Watcher::Namespaces namespaces) {
+[[noreturn]] void watch(int link) {
   ::setsid();
   ::prctl(PR_SET_NAME, "belljar-watch", 0, 0, 0);
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
   host::close_all_but({link});
-  if (namespaces == Watcher::Namespaces::net_ipc_uts) {
-    const int error = make_namespaces();
-    if (::send(link, &error, sizeof error, MSG_NOSIGNAL) < 0) ::_exit(0);
-  }
   const std::optional<CleanupNeeds> needs = receive_needs(link);
   if (!needs) ::_exit(0);
 
@@ -141,25 +124,17 @@ std::uint64_t monotonic_ms() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
 }
 
-Result<Watcher> Watcher::start(Namespaces namespaces) {
+Result<Watcher> Watcher::start() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("make a socket pair", errno);
   Fd own(ends[0]);
   const Fd theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return failed("start the watcher", errno);
-  if (pid == 0) watch(theirs.get(), namespaces);
+  if (pid == 0) watch(theirs.get());
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.is_open()) return failed("open the watcher", errno);
   return Watcher(std::move(own), host::Process(pid, std::move(pidfd)));
-}
-
-Result<void> Watcher::enter_namespaces() const {
-  int error = 0;
-  if (::recv(link_.get(), &error, sizeof error, 0) != sizeof error) return failed("reach the watcher", EPIPE);
-  if (error != 0) return failed("make the sandbox's network, IPC and UTS namespaces", error);
-  if (::setns(process_.pidfd(), kNamespaces) == 0) return {};
-  return failed("enter the sandbox's network, IPC and UTS namespaces", errno);
 }
 
 Result<void> Watcher::arm(const CleanupNeeds& needs) const {

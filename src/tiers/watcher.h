@@ -1,6 +1,6 @@
-// The watcher: a small process beside each sandbox. First it makes namespaces while its parent is busy; then it waits,
-// to clean up when the parent is killed, and to end the sandbox when the parent misses the deadline (because it is
-// stopped, say). It has a session of its own, so that nothing typed at the caller's terminal reaches it.
+// The watcher: a small process beside each sandbox. It waits, to clean up when its parent is killed, and to end the
+// sandbox when the parent misses the deadline (because it is stopped, say). It has a session of its own, so that
+// nothing typed at the caller's terminal reaches it.
 #pragma once
 
 #include <cstdint>
@@ -23,21 +23,13 @@ struct CleanupNeeds {
 
 class [[nodiscard]] Watcher {
  public:
-  enum class Namespaces {
-    none,
-    net_ipc_uts,  // new ones, with loopback up and the host name set; needs CAP_SYS_ADMIN
-  };
-
   // Forks the watcher.
-  static Result<Watcher> start(Namespaces namespaces);
+  static Result<Watcher> start();
 
   Watcher(Watcher&& other) noexcept : link_(std::move(other.link_)), process_(std::move(other.process_)) {}
   Watcher& operator=(Watcher&&) = delete;
   // Dismisses and reaps it.
   ~Watcher();
-
-  // Waits for the namespaces and moves the calling thread into them (setns(2)).
-  Result<void> enter_namespaces() const;
 
   // From here on the watcher cleans up should this process die.
   Result<void> arm(const CleanupNeeds& needs) const;

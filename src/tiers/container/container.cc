@@ -17,7 +17,6 @@
 #include <cstring>
 #include <new>
 
-#include "base/mapping.h"
 #include "cgroup/cgroup.h"
 #include "host/mount.h"
 #include "host/privilege.h"
@@ -27,6 +26,7 @@
 #include "tiers/container/cpu_view.h"
 #include "tiers/container/frames.h"
 #include "tiers/container/id_map.h"
+#include "tiers/container/init_plan.h"
 #include "tiers/container/lease.h"
 #include "tiers/container/make_plan.h"
 #include "tiers/container/own_stat.h"
@@ -37,7 +37,7 @@ namespace belljar {
 namespace container {
 namespace {
 
-// The others init makes itself (init_child.cc), while this process is busy with its control groups.
+// The others init makes itself (init_child.cc), while this process plans.
 constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
 std::string new_cgroup_name(const OwnStat& own) {
@@ -119,6 +119,8 @@ class ContainerSandbox final : public RunningSandbox {
 
   HostStreams& streams() override { return streams_; }
   int ended_fd() const override { return init_.pidfd(); }
+  int report_fd() const override { return control_.get(); }
+  void read_report() override;
   void kill() override { init_.kill(); }
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
@@ -128,8 +130,9 @@ class ContainerSandbox final : public RunningSandbox {
   friend class Starter;
 
   CleanupNeeds cleanup_needs() const;
-  void read_frames(TierExit* exit);
-  void read_usage(const host::ExitRecord& record, TierExit* exit);
+  void read_frames();
+  void read_process_usage(const host::ExitRecord& record);
+  void read_group_usage();
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -140,9 +143,12 @@ class ContainerSandbox final : public RunningSandbox {
   std::optional<LeaseFile> cpu_pins_;
   std::optional<UidRange> uids_;
   std::unique_ptr<CgroupDir> cgroups_;
-  Mapping totals_;
+  std::optional<InitPlanMemory> init_plan_;
   std::optional<Watcher> watcher_;
   host::Process init_;
+  TierExit exit_;
+  bool is_reported_ = false;
+  bool has_left_groups_ = false;  // nothing is in the groups any more, though init still ends
 };
 
 CleanupNeeds ContainerSandbox::cleanup_needs() const {
@@ -162,131 +168,99 @@ void ContainerSandbox::abandon() {
   (void)cgroups_.release();
 }
 
-void ContainerSandbox::read_frames(TierExit* exit) {
-  bool reported = false;
+void ContainerSandbox::read_frames() {
   while (true) {
     std::byte packet[sizeof(Frame) + 1];
     const ssize_t count = ::recv(control_.get(), packet, sizeof packet, MSG_DONTWAIT);
     // An init that gave up before it read everything sent to it says so by this error first; its report comes after.
     if (count < 0 && (errno == ECONNRESET || errno == EINTR)) continue;
-    if (count <= 0) break;
+    if (count <= 0) return;
+    is_reported_ = true;
     const std::optional<Frame> frame = read_frame({packet, static_cast<std::size_t>(count)});
     if (!frame) {
-      exit->error = Error{ErrorCode::internal, "the sandbox's init sent a malformed report"};
+      exit_.error = Error{ErrorCode::internal, "the sandbox's init sent a malformed report"};
       return;
     }
-    reported = true;
     switch (frame->kind) {
       case FrameKind::setup_failed:
-        exit->error = describe_setup_failure(*frame, plan_);
+        exit_.error = describe_setup_failure(*frame, plan_);
         break;
       case FrameKind::exec_failed:
-        exit->error = describe_exec_failure(*frame, plan_);
+        exit_.error = describe_exec_failure(*frame, plan_);
         break;
       case FrameKind::memory_exceeded:
-        exit->signal = SIGKILL;
-        exit->hit_memory_limit = true;
+        exit_.signal = SIGKILL;
+        exit_.hit_memory_limit = true;
         break;
       case FrameKind::exited:
-        if (frame->exit_code >= 0) exit->exit_code = frame->exit_code;
-        if (frame->signal >= 0) exit->signal = frame->signal;
-        exit->hit_disk_limit = frame->full == 1;
-        exit->usage.disk_written_bytes = frame->written_bytes;
+        if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
+        if (frame->signal >= 0) exit_.signal = frame->signal;
+        exit_.hit_disk_limit = frame->full == 1;
+        exit_.usage.disk_written_bytes = frame->written_bytes;
+        has_left_groups_ = frame->left_groups == 1;
         break;
     }
   }
-  if (reported) return;
-  exit->ended_unreported = true;
-  exit->signal = SIGKILL;
 }
 
-void ContainerSandbox::read_usage(const host::ExitRecord& record, TierExit* exit) {
+void ContainerSandbox::read_process_usage(const host::ExitRecord& record) {
   const auto to_ms = [](const timeval& time) {
     return static_cast<std::uint64_t>(time.tv_sec) * 1000 + static_cast<std::uint64_t>(time.tv_usec) / 1000;
   };
-  exit->usage.cpu_user_ms = to_ms(record.usage.ru_utime);
-  exit->usage.cpu_system_ms = to_ms(record.usage.ru_stime);
-  exit->usage.memory_peak_bytes = static_cast<std::uint64_t>(record.usage.ru_maxrss) * kKiB;
-  if (plan_.sampled_totals != nullptr) {
-    exit->usage.memory_peak_bytes = plan_.sampled_totals->memory_peak_bytes;
-    exit->usage.cpu_user_ms = std::max<std::uint64_t>(exit->usage.cpu_user_ms, plan_.sampled_totals->cpu_ms);
-  }
-  if (!cgroups_) return;
+  Usage& usage = exit_.usage;
+  usage.cpu_user_ms = to_ms(record.usage.ru_utime);
+  usage.cpu_system_ms = to_ms(record.usage.ru_stime);
+  usage.memory_peak_bytes = static_cast<std::uint64_t>(record.usage.ru_maxrss) * kKiB;
+  if (plan_.sampled.memory_bytes == 0 && plan_.sampled.millicpus == 0) return;
+  const SampledTotals& totals = init_plan_->plan().totals;
+  usage.memory_peak_bytes = totals.memory_peak_bytes;
+  usage.cpu_user_ms = std::max<std::uint64_t>(usage.cpu_user_ms, totals.cpu_ms);
+}
+
+void ContainerSandbox::read_group_usage() {
   const auto usage = cgroups_->usage();
   if (!usage) return;
-  exit->usage.cpu_user_ms = usage->cpu_user_ms;
-  exit->usage.cpu_system_ms = usage->cpu_system_ms;
-  exit->usage.memory_peak_bytes = usage->memory_peak_bytes;
-  exit->usage.processes_peak = usage->tasks_peak > 0 ? usage->tasks_peak - 1 : 0;  // less init
-  exit->hit_memory_limit = usage->oom_kills > 0;
-  exit->hit_tasks_limit = usage->task_refusals > 0;
+  exit_.usage.cpu_user_ms = usage->cpu_user_ms;
+  exit_.usage.cpu_system_ms = usage->cpu_system_ms;
+  exit_.usage.memory_peak_bytes = usage->memory_peak_bytes;
+  exit_.usage.processes_peak = usage->tasks_peak > 0 ? usage->tasks_peak - 1 : 0;  // less init
+  exit_.hit_memory_limit = usage->oom_kills > 0;
+  exit_.hit_tasks_limit = usage->task_refusals > 0;
   if (usage->oom_kills > 0) {
-    exit->denials.push_back({"memory", "more memory", limit_sentence(limit_rows()[0], spec_.limits.memory.value),
+    exit_.denials.push_back({"memory", "more memory", limit_sentence(limit_rows()[0], spec_.limits.memory.value),
                              "--memory", usage->oom_kills});
   }
   if (usage->task_refusals > 0) {
-    exit->denials.push_back({"tasks", "a new process or thread",
+    exit_.denials.push_back({"tasks", "a new process or thread",
                              fmt::format("at most {} tasks", spec_.limits.tasks.value), "--tasks",
                              usage->task_refusals});
   }
 }
 
-TierExit ContainerSandbox::finish() {
-  TierExit exit;
-  watcher_->dismiss();  // it ends while this process goes on; should this one be killed now, gc finds the groups
-  read_frames(&exit);
-  const auto record = init_.reap();
-  if (record) read_usage(*record, &exit);
-  cgroups_.reset();
-  return exit;
+// Where init is alone and has left the groups, they are read and removed while it ends: both take some 0.2 ms.
+void ContainerSandbox::read_report() {
+  read_frames();
+  if (!has_left_groups_ || !cgroups_) return;
+  watcher_->dismiss();  // should this process be killed now, gc finds the groups
+  read_group_usage();
+  (void)cgroups_->remove();
 }
 
-// Keeps this thread on the sandbox's processors while init starts: the two take turns, and waking an idle processor for
-// each turn costs more than sharing one.
-class StartAffinity {
- public:
-  explicit StartAffinity(const cpu_set_t& cpus) {
-    ::sched_getaffinity(0, sizeof before_, &before_);
-    ::sched_setaffinity(0, sizeof cpus, &cpus);
+TierExit ContainerSandbox::finish() {
+  watcher_->dismiss();  // it ends while this process goes on
+  read_frames();
+  if (!is_reported_) {
+    exit_.ended_unreported = true;
+    exit_.signal = SIGKILL;
   }
-  StartAffinity(const StartAffinity&) = delete;
-  StartAffinity& operator=(const StartAffinity&) = delete;
-  ~StartAffinity() { ::sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_{};
-};
-
-// Remembers the calling thread's network, IPC and UTS namespaces, and goes back to them at the end. A thread that can't
-// go back is of no more use to its process, and ends it.
-class NamespaceExcursion {
- public:
-  NamespaceExcursion() {
-    for (std::size_t i = 0; i < home_.size(); ++i) {
-      auto fd = open_at(AT_FDCWD, kFiles[i], O_RDONLY);
-      if (!fd) {
-        error_ = fd.error().value;
-        return;
-      }
-      home_[i] = std::move(*fd);
-    }
+  const auto record = init_.reap();
+  if (!has_left_groups_) {
+    if (record) read_process_usage(*record);
+    if (cgroups_) read_group_usage();
   }
-  NamespaceExcursion(const NamespaceExcursion&) = delete;
-  NamespaceExcursion& operator=(const NamespaceExcursion&) = delete;
-  ~NamespaceExcursion() {
-    for (const Fd& fd : home_) {
-      if (fd.is_open() && ::setns(fd.get(), 0) != 0) std::abort();
-    }
-  }
-
-  int error() const { return error_; }
-
- private:
-  static constexpr std::array<const char*, 3> kFiles = {"/proc/thread-self/ns/net", "/proc/thread-self/ns/ipc",
-                                                        "/proc/thread-self/ns/uts"};
-  std::array<Fd, 3> home_;
-  int error_ = 0;
-};
+  cgroups_.reset();
+  return std::move(exit_);
+}
 
 // Starts one sandbox; each function is a step that leaves what it made in the ContainerSandbox, whose destructor undoes
 // it.
@@ -294,56 +268,47 @@ class Starter {
  public:
   explicit Starter(const SandboxSpec& spec) : sandbox_(std::make_unique<ContainerSandbox>()) { sandbox_->spec_ = spec; }
 
+  // Init starts first: it makes namespaces and an empty root on another processor while this one plans.
   Result<std::unique_ptr<RunningSandbox>> start() {
-    // The watcher makes namespaces on another processor while this one does all that needs none of them.
     const CallerPrivilege caller = caller_privilege();
-    sandbox_->watcher_.emplace(TRY(Watcher::start(caller.privilege == Privilege::root ? Watcher::Namespaces::net_ipc_uts
-                                                                                      : Watcher::Namespaces::none)));
+    is_root_ = caller.privilege == Privilege::root;
+    own_ = TRY(read_own_stat());
+    TRY_VOID(connect());
+    if (host_has_only_cgroup_v2()) TRY_VOID(make_cgroups());
+    TRY_VOID(clone_init());
+    TRY_VOID(map_ids());
+    sandbox_->watcher_.emplace(TRY(Watcher::start()));
     const HostFacts facts = host_facts(caller);
     const std::vector<WallReport> walls = assess_walls(facts);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     TRY_VOID(check_own_binary(facts));
     sandbox_->isolation_ = to_isolation(walls);
     TRY_VOID(plan(facts));
-    TRY_VOID(connect());
-    TRY_VOID(make_cgroups());
-    const StartAffinity affinity(sandbox_->plan_.cpus);
-    TRY_VOID(clone_init());
-    TRY_VOID(map_ids());
+    TRY_VOID(place_in_cgroups());
     TRY_VOID(sandbox_->watcher_->arm(sandbox_->cleanup_needs()));
-    TRY_VOID(send_mounts());
+    TRY_VOID(let_go());
     return std::move(sandbox_);
   }
 
  private:
   StartPlan& plan_ref() { return sandbox_->plan_; }
-  bool is_root() const { return sandbox_->plan_.privilege == Privilege::root; }
+  bool is_root() const { return is_root_; }
 
   Result<void> plan(const HostFacts& facts) {
     HostImage image = TRY(open_host_image());
     sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image));
     sandbox_->image_lock_ = std::move(image.lock);
-    CpuView view = TRY(choose_cpus(sandbox_->spec_.limits.cpus.value));
+    CpuView view = view_cpus(cpus_);
     StartPlan& plan = sandbox_->plan_;
-    plan.cpus = view.cpus;
     plan.proc_files = std::move(view.proc_files);
     plan.folders.insert(plan.folders.end(), view.sys_folders.begin(), view.sys_folders.end());
     plan.files = std::move(view.sys_files);
-    sandbox_->cpu_pins_ = std::move(view.pins);
-    if (is_root()) sandbox_->uids_ = TRY(lease_uid_range());
-    own_ = TRY(read_own_stat());
     plan.own_arguments = own_.arguments;
     plan.own_environment = own_.environment;
     const Limits& limits = sandbox_->spec_.limits;
     if (!facts.cgroups.memory) plan.sampled.memory_bytes = limits.memory.value;
     if (!facts.cgroups.cpu) plan.sampled.millicpus = limits.cpus.value;
     if (!facts.cgroups.tasks) plan.sampled.tasks = limits.tasks.value;
-    if (facts.cgroups.memory && facts.cgroups.cpu) return {};
-    auto totals = Mapping::create_shared(sizeof(SampledTotals));
-    if (!totals)
-      return fail(ErrorCode::no_resources, fmt::format("can't map a page: {}", errno_text(totals.error().value)));
-    sandbox_->totals_ = std::move(*totals);
-    plan.sampled_totals = new (sandbox_->totals_.address()) SampledTotals;
     return {};
   }
 
@@ -351,10 +316,13 @@ class Starter {
     const auto failed = [](const char* what, int error) {
       return fail(ErrorCode::no_resources, fmt::format("can't make {}: {}", what, errno_text(error)));
     };
+    CpuChoice choice = TRY(choose_cpus(sandbox_->spec_.limits.cpus.value));
+    sandbox_->cpu_pins_ = std::move(choice.pins);
+    if (is_root()) sandbox_->uids_ = TRY(lease_uid_range());
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("a socket pair", errno);
     sandbox_->control_ = Fd(ends[0]);
-    plan_ref().control = Fd(ends[1]);
+    Fd control(ends[1]);
     auto in = make_pipe();
     auto out = make_pipe();
     auto err = make_pipe();
@@ -366,9 +334,15 @@ class Starter {
         if (::fchown(end->get(), owner, owner) != 0) return failed("pipes", errno);
       }
     }
-    plan_ref().stdin_read = std::move(in->read);
-    plan_ref().stdout_write = std::move(out->write);
-    plan_ref().stderr_write = std::move(err->write);
+    sandbox_->init_plan_ = TRY(InitPlanMemory::create());
+    InitPlan& init = sandbox_->init_plan_->plan();
+    init.privilege = is_root() ? Privilege::root : Privilege::user;
+    cpus_ = choice.cpus;
+    init.control = control.get();
+    init.stdin_read = in->read.get();
+    init.stdout_write = out->write.get();
+    init.stderr_write = err->write.get();
+    sandbox_ends_ = {std::move(control), std::move(in->read), std::move(out->write), std::move(err->write)};
     sandbox_->streams_ = {std::move(in->write), std::move(out->read), std::move(err->read)};
     return {};
   }
@@ -380,26 +354,15 @@ class Starter {
     return {};
   }
 
-  Result<void> clone_init() {
-    const int cgroup_fd = sandbox_->cgroups_ ? sandbox_->cgroups_->clone_into_fd() : -1;
-    host::CloneResult clone = TRY(clone_into_namespaces(cgroup_fd));
-    sandbox_->init_ = std::move(clone.process);
-    // The sandbox's ends live on in init only, so that their other ends see its end.
-    StartPlan& plan = plan_ref();
-    for (Fd* end : {&plan.control, &plan.stdin_read, &plan.stdout_write, &plan.stderr_write, &plan.script})
-      end->reset();
-    return {};
+  Result<void> place_in_cgroups() {
+    const bool is_placed = sandbox_->cgroups_ != nullptr;  // by the clone
+    if (is_placed || host_has_only_cgroup_v2()) return {};
+    TRY_VOID(make_cgroups());
+    if (!sandbox_->cgroups_ || sandbox_->cgroups_->clone_into_fd() < 0) return {};
+    return sandbox_->cgroups_->move_in(sandbox_->init_.pid());
   }
 
-  // Root: this thread steps into the watcher's namespaces for the clone, which init then has. They belong to the host's
-  // user namespace, so that nothing inside has rights over them.
-  Result<host::CloneResult> clone_into_namespaces(int cgroup_fd) {
-    std::optional<NamespaceExcursion> excursion;
-    if (is_root()) {
-      excursion.emplace();
-      if (excursion->error() != 0) return fail(ErrorCode::host_unsupported, describe_clone_failure(excursion->error()));
-      TRY_VOID(sandbox_->watcher_->enter_namespaces());
-    }
+  Result<void> clone_init() {
     // As the range's own first user, so that quotas of the kernel (inotify instances, queued signals, namespaces) are
     // the sandbox's own, and not those that root and all other sandboxes share.
     std::optional<host::ActAsUser> own_user;
@@ -408,10 +371,17 @@ class Starter {
       return fail(ErrorCode::start_failed,
                   fmt::format("can't act as the sandbox's own user: {}", errno_text(-own_user->result())));
     }
+    const int cgroup_fd = sandbox_->cgroups_ ? sandbox_->cgroups_->clone_into_fd() : -1;
     auto clone = host::clone_process(kNamespaces, cgroup_fd);
     if (!clone) return fail(ErrorCode::host_unsupported, describe_clone_failure(clone.error().value));
-    if (clone->side == host::Side::child) init_main(sandbox_->plan_);
-    return std::move(*clone);
+    if (clone->side == host::Side::child) init_main(sandbox_->init_plan_->plan());
+    sandbox_->init_ = std::move(clone->process);
+    // The sandbox's ends live on in init only, so that their other ends see its end.
+    for (Fd& end : sandbox_ends_) end.reset();
+    // From here, because then init starts beside this process: left to the scheduler, it often waits for its turn.
+    if (::sched_setaffinity(sandbox_->init_.pid(), sizeof cpus_, &cpus_) == 0) return {};
+    return fail(ErrorCode::start_failed,
+                fmt::format("can't keep the sandbox on its processors: {}", errno_text(errno)));
   }
 
   static std::string describe_clone_failure(int error) {
@@ -438,8 +408,11 @@ class Starter {
     return send(ParentMessage::ids_ready, {});
   }
 
-  // Root: clones and idmaps each mount here, where that is allowed, and hands them over.
-  Result<void> send_mounts() {
+  // Completes the InitPlan and tells init to go on, with the descriptors that it needs. Root: clones and idmaps each
+  // mount here, where that is allowed.
+  Result<void> let_go() {
+    TRY_VOID(sandbox_->init_plan_->fill(plan_ref()));
+    InitPlan& init = sandbox_->init_plan_->plan();
     std::vector<Fd> mounts;
     if (is_root()) {
       const auto userns = open_at(proc_folder_.get(), "ns/user", O_RDONLY);
@@ -448,10 +421,20 @@ class Starter {
     }
     std::vector<int> fds;
     for (const Fd& mount : mounts) fds.push_back(mount.get());
+    init.mount_fds = static_cast<unsigned>(mounts.size());
+    if (plan_ref().script.is_open()) fds.push_back(plan_ref().script.get());
+    init.script_fds = plan_ref().script.is_open() ? 1 : 0;
     if (sandbox_->cgroups_) {
-      for (const int fd : sandbox_->cgroups_->attach_fds()) fds.push_back(fd);
+      const std::vector<int> in = sandbox_->cgroups_->attach_fds();
+      const std::vector<int> out = sandbox_->cgroups_->exit_fds();
+      fds.insert(fds.end(), in.begin(), in.end());
+      fds.insert(fds.end(), out.begin(), out.end());
+      init.group_fds = static_cast<unsigned>(in.size());
+      init.group_exit_fds = static_cast<unsigned>(out.size());
     }
-    return send(ParentMessage::go, fds);
+    TRY_VOID(send(ParentMessage::go, fds));
+    plan_ref().script.reset();
+    return {};
   }
 
   Result<Fd> prepare_mount(const PlannedMount& mount, int sandbox_userns_fd) {
@@ -506,7 +489,10 @@ class Starter {
   }
 
   std::unique_ptr<ContainerSandbox> sandbox_;
+  bool is_root_ = false;
   OwnStat own_;
+  cpu_set_t cpus_{};
+  std::array<Fd, 4> sandbox_ends_;
   Fd proc_folder_;
   Fd caller_map_;
 };

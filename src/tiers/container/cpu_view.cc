@@ -15,12 +15,12 @@ namespace {
 constexpr std::uint64_t kPinsPerCpu = 1 << 16;
 constexpr const char* kCpuFolder = "/sys/devices/system/cpu";
 
-// Takes `wanted` of `available`: pass after pass, the processors whose next pin is free, the current one first.
+// Takes `wanted` of `available`: pass after pass, the processors whose next pin is free, the current one last.
 void pin_least_used(const LeaseFile& pins, const cpu_set_t& available, int wanted, cpu_set_t* chosen) {
   const auto current = static_cast<std::size_t>(std::max(::sched_getcpu(), 0));
   for (std::uint64_t level = 0; level < kPinsPerCpu && CPU_COUNT(chosen) < wanted; ++level) {
     for (std::size_t i = 0; i < CPU_SETSIZE && CPU_COUNT(chosen) < wanted; ++i) {
-      const std::size_t cpu = (current + i) % CPU_SETSIZE;
+      const std::size_t cpu = (current + 1 + i) % CPU_SETSIZE;
       if (!CPU_ISSET(cpu, &available) || CPU_ISSET(cpu, chosen)) continue;
       if (pins.try_take(cpu * kPinsPerCpu + level)) CPU_SET(cpu, chosen);
     }
@@ -73,7 +73,7 @@ std::string filter_cpuinfo(std::string_view cpuinfo, const cpu_set_t& cpus) {
   return kept;
 }
 
-Result<CpuView> choose_cpus(std::uint64_t millicpus) {
+Result<CpuChoice> choose_cpus(std::uint64_t millicpus) {
   cpu_set_t available{};
   if (::sched_getaffinity(0, sizeof available, &available) != 0) {
     return fail(ErrorCode::host_unsupported, fmt::format("can't read the processor affinity: {}", errno_text(errno)));
@@ -85,22 +85,27 @@ Result<CpuView> choose_cpus(std::uint64_t millicpus) {
                 fmt::format("--cpus {}: this host lets Belljar use {} processor{}; ask for at most that",
                             format_limit(LimitUnit::millicpus, millicpus), present, present == 1 ? "" : "s"));
   }
-  CpuView view;
+  CpuChoice choice;
   if (wanted == present) {
-    view.cpus = available;
+    choice.cpus = available;
   } else {
-    view.pins = TRY(LeaseFile::open("cpu-pins"));
-    pin_least_used(*view.pins, available, wanted, &view.cpus);
+    choice.pins = TRY(LeaseFile::open("cpu-pins"));
+    pin_least_used(*choice.pins, available, wanted, &choice.cpus);
   }
+  return choice;
+}
+
+CpuView view_cpus(const cpu_set_t& cpus) {
+  CpuView view;
   const auto cpuinfo = read_file_at(AT_FDCWD, "/proc/cpuinfo", 16 << 20);
-  if (cpuinfo) view.proc_files.push_back({"/proc/cpuinfo", filter_cpuinfo(*cpuinfo, view.cpus)});
-  view.proc_files.push_back({"/proc/stat", make_stat(view.cpus)});
+  if (cpuinfo) view.proc_files.push_back({"/proc/cpuinfo", filter_cpuinfo(*cpuinfo, cpus)});
+  view.proc_files.push_back({"/proc/stat", make_stat(cpus)});
 
   view.sys_folders = {"/sys", "/sys/devices", "/sys/devices/system", kCpuFolder};
   for (std::size_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &view.cpus)) view.sys_folders.push_back(fmt::format("{}/cpu{}", kCpuFolder, cpu));
+    if (CPU_ISSET(cpu, &cpus)) view.sys_folders.push_back(fmt::format("{}/cpu{}", kCpuFolder, cpu));
   }
-  const std::string list = format_cpu_list(view.cpus) + "\n";
+  const std::string list = format_cpu_list(cpus) + "\n";
   for (const char* name : {"online", "present", "possible"}) {
     view.sys_files.push_back({fmt::format("{}/{}", kCpuFolder, name), list});
   }

@@ -13,17 +13,23 @@
 
 namespace belljar::container {
 
-struct CpuView {
+struct CpuChoice {
   cpu_set_t cpus{};
-  std::optional<LeaseFile> pins;         // holds the choice while the sandbox runs; other sandboxes choose around it
+  std::optional<LeaseFile> pins;  // holds the choice while the sandbox runs; other sandboxes choose around it
+};
+
+struct CpuView {
   std::vector<PlannedFile> proc_files;   // /proc/cpuinfo, /proc/stat
   std::vector<std::string> sys_folders;  // /sys/devices/system/cpu/...
   std::vector<PlannedFile> sys_files;
 };
 
 // Chooses ceil(millicpus / 1000) of the processors that this process may use, those with the fewest sandboxes pinned to
-// them. Fails when there are fewer.
-Result<CpuView> choose_cpus(std::uint64_t millicpus);
+// them; the calling thread's comes last, so that the sandbox starts beside it. Fails when there are fewer.
+Result<CpuChoice> choose_cpus(std::uint64_t millicpus);
+
+// What shows the sandbox these processors and no others.
+CpuView view_cpus(const cpu_set_t& cpus);
 
 // "0,2-3": the list format of cpuset(7).
 std::string format_cpu_list(const cpu_set_t& cpus);

@@ -57,7 +57,8 @@ struct Frame {
   std::int32_t exit_code;    // exited: 0..255, or -1
   std::int32_t signal;       // exited: 1..64, or -1
   std::uint64_t written_bytes;
-  std::uint64_t full;  // 1 when the writable space has no block or no inode left
+  std::uint32_t full;         // 1 when the writable space has no block or no inode left
+  std::uint32_t left_groups;  // exited: 1 when no process was left and init has moved itself out of the control groups
 };
 
 // The frame in `bytes`, or nothing when it isn't one: wrong size, unknown kind, values out of range.

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -31,27 +32,26 @@ constexpr const char* kHostName = "sandbox";
 constexpr const char* kInitName = "belljar-init";
 constexpr std::uint64_t kDataPerMemory = 4;
 
-void send_frame(const StartPlan& plan, const Frame& frame) {
-  while (::send(plan.control.get(), &frame, sizeof frame, MSG_NOSIGNAL) < 0 && errno == EINTR) {
+void send_frame(const InitPlan& plan, const Frame& frame) {
+  while (::send(plan.control, &frame, sizeof frame, MSG_NOSIGNAL) < 0 && errno == EINTR) {
   }
 }
 
 // Ends the process when the supervisor is gone: PR_SET_PDEATHSIG alone misses a death before the call.
-void check_supervisor_lives(const StartPlan& plan) {
+void check_supervisor_lives(const InitPlan& plan) {
   char byte;
-  if (::recv(plan.control.get(), &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ::_exit(1);
+  if (::recv(plan.control, &byte, 1, MSG_DONTWAIT | MSG_PEEK) == 0) ::_exit(1);
 }
 
 // What /proc/1/cmdline and environ would show of the supervisor: its paths, its secrets.
-void forget_supervisor(const StartPlan& plan) {
+void forget_supervisor(const InitPlan& plan) {
   for (const MemoryArea& area : {plan.own_arguments, plan.own_environment}) {
     if (area.begin != nullptr) std::memset(area.begin, 0, area.size);
   }
   if (plan.own_arguments.size > std::strlen(kInitName)) std::strcpy(plan.own_arguments.begin, kInitName);
 }
 
-// What the watcher makes under root.
-void make_namespaces(const StartPlan& plan) {
+void make_namespaces(const InitPlan& plan) {
   constexpr SetupStep kStep = SetupStep::namespaces;
   check(plan, kStep, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
   check(plan, kStep, host::bring_up_loopback());
@@ -59,16 +59,15 @@ void make_namespaces(const StartPlan& plan) {
 }
 
 // Writes "0" (the writer itself) into each cgroup file, then roots the cgroup namespace there.
-void enter_cgroups(const StartPlan& plan, const Received& received) {
-  const unsigned first = plan.privilege == Privilege::root ? static_cast<unsigned>(plan.mounts.size()) : 0U;
-  for (unsigned i = first; i < received.fd_count; ++i) {
-    check(plan, SetupStep::enter_cgroup, errno_result(::write(received.fds[i], "0", 1)));
-    ::close(received.fds[i]);
+void enter_cgroups(const InitPlan& plan, const Received& received) {
+  for (const int fd : received.groups(plan)) {
+    check(plan, SetupStep::enter_cgroup, errno_result(::write(fd, "0", 1)));
+    ::close(fd);
   }
   check(plan, SetupStep::enter_cgroup, errno_result(::unshare(CLONE_NEWCGROUP)));
 }
 
-void set_rlimits(const StartPlan& plan) {
+void set_rlimits(const InitPlan& plan) {
   // Not 0: where core_pattern is a pipe, the kernel starts its program for a limit of 0 too. A limit of 1 is too small
   // for any file, and stops the pipe (core(5)).
   const rlimit no_core{1, 1};
@@ -88,7 +87,7 @@ void set_rlimits(const StartPlan& plan) {
   }
 }
 
-void enforce_landlock(const StartPlan& plan) {
+void enforce_landlock(const InitPlan& plan) {
   if (plan.landlock_abi == 0) return;
   constexpr SetupStep kStep = SetupStep::landlock;
   const int rules = check(plan, kStep, host::landlock_create(plan.landlock_abi));
@@ -103,9 +102,9 @@ void enforce_landlock(const StartPlan& plan) {
   check(plan, kStep, host::landlock_grant_execution(rules, root));
   ::close(root);
   for (const char* path : {"/tmp", "/dev", "/proc"}) grant(path, host::PathKind::folder);
-  for (const PlannedMount& mount : plan.mounts) {
+  for (const InitMount& mount : plan.mounts) {
     if (mount.changes_allowed) {
-      grant(mount.target.c_str(), mount.is_folder ? host::PathKind::folder : host::PathKind::file);
+      grant(mount.target, mount.is_folder ? host::PathKind::folder : host::PathKind::file);
     }
   }
   check(plan, kStep, host::landlock_enforce(rules));
@@ -114,7 +113,7 @@ void enforce_landlock(const StartPlan& plan) {
 
 // Memory of a memfd that nobody maps shows nowhere in /proc, so where memory is sampled there are none; programs fall
 // back to files. Other architectures' numbers are refused by the profile.
-void forbid_unseen_memory(const StartPlan& plan) {
+void forbid_unseen_memory(const InitPlan& plan) {
   sock_filter rows[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
@@ -123,7 +122,7 @@ void forbid_unseen_memory(const StartPlan& plan) {
   check(plan, SetupStep::seccomp, errno_result(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)));
 }
 
-void install_filter(const StartPlan& plan) {
+void install_filter(const InitPlan& plan) {
   if (plan.sampled.memory_bytes > 0) forbid_unseen_memory(plan);
   const CompiledProfile& profile = container_profile();
   const sock_fprog program{static_cast<unsigned short>(profile.program.size()),
@@ -132,7 +131,7 @@ void install_filter(const StartPlan& plan) {
 }
 
 // In the vforked child: default signals, three descriptors, own session, then exec. Returns the errno of a failed exec.
-int become_program(const StartPlan& plan) {
+int become_program(const InitPlan& plan) {
   struct sigaction default_action{};
   default_action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &default_action, nullptr);
@@ -140,13 +139,13 @@ int become_program(const StartPlan& plan) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
-  if (::dup2(plan.stdin_read.get(), 0) < 0 || ::dup2(plan.stdout_write.get(), 1) < 0 ||
-      ::dup2(plan.stderr_write.get(), 2) < 0 || ::syscall(SYS_close_range, 3, ~0U, 0) != 0) {
+  if (::dup2(plan.stdin_read, 0) < 0 || ::dup2(plan.stdout_write, 1) < 0 || ::dup2(plan.stderr_write, 2) < 0 ||
+      ::syscall(SYS_close_range, 3, ~0U, 0) != 0) {
     return errno;
   }
   int error = ENOENT;
-  for (const std::string& path : plan.exec_paths) {
-    ::execve(path.c_str(), plan.argument_pointers.data(), plan.environment_pointers.data());
+  for (const char* path : plan.exec_paths) {
+    ::execve(path, plan.arguments, plan.environment);
     if (errno == EACCES) {
       error = EACCES;
     } else if (errno != ENOENT && errno != ENOTDIR) {
@@ -156,7 +155,16 @@ int become_program(const StartPlan& plan) {
   return error;
 }
 
-void report_exit(const StartPlan& plan, const siginfo_t& info) {
+// Leaves the control groups when nothing else is in them any more, so that the supervisor can read and remove them
+// while this process ends. It is the last when it has no child: whatever loses its parent becomes init's.
+bool leave_cgroups(const InitPlan& plan, const Received& received) {
+  const std::span<const int> exits = received.group_exits(plan);
+  siginfo_t info{};
+  if (exits.empty() || ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT | __WALL) == 0) return false;
+  return std::ranges::all_of(exits, [](int fd) { return ::write(fd, "0", 1) == 1; });
+}
+
+void report_exit(const InitPlan& plan, const Received& received, const siginfo_t& info) {
   Frame frame{};
   frame.kind = FrameKind::exited;
   frame.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
@@ -166,6 +174,7 @@ void report_exit(const StartPlan& plan, const siginfo_t& info) {
     frame.written_bytes = (space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize);
     frame.full = space.f_bfree == 0 || space.f_ffree == 0 ? 1 : 0;
   }
+  frame.left_groups = leave_cgroups(plan, received) ? 1 : 0;
   send_frame(plan, frame);
 }
 
@@ -175,7 +184,7 @@ int errno_result(long result) {
   return result < 0 ? -errno : static_cast<int>(result);
 }
 
-void give_up(const StartPlan& plan, SetupStep step, int result, int detail) {
+void give_up(const InitPlan& plan, SetupStep step, int result, int detail) {
   Frame frame{};
   frame.kind = FrameKind::setup_failed;
   frame.step = step;
@@ -185,7 +194,7 @@ void give_up(const StartPlan& plan, SetupStep step, int result, int detail) {
   ::_exit(1);
 }
 
-void receive_message(const StartPlan& plan, ParentMessage expected, Received* received) {
+void receive_message(const InitPlan& plan, ParentMessage expected, Received* received) {
   std::uint8_t message = 0;
   iovec data{&message, 1};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kPassedFdsMax)];
@@ -196,7 +205,7 @@ void receive_message(const StartPlan& plan, ParentMessage expected, Received* re
   header.msg_controllen = sizeof control;
   ssize_t count;
   do {
-    count = ::recvmsg(plan.control.get(), &header, MSG_CMSG_CLOEXEC);
+    count = ::recvmsg(plan.control, &header, MSG_CMSG_CLOEXEC);
   } while (count < 0 && errno == EINTR);
   if (count <= 0) ::_exit(1);  // the supervisor is gone
   if (message != static_cast<std::uint8_t>(expected) || (header.msg_flags & MSG_CTRUNC) != 0) {
@@ -206,9 +215,11 @@ void receive_message(const StartPlan& plan, ParentMessage expected, Received* re
   if (part == nullptr || received == nullptr) return;
   received->fd_count = static_cast<unsigned>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
   std::memcpy(received->fds, CMSG_DATA(part), received->fd_count * sizeof(int));
+  const unsigned promised = plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds;
+  if (received->fd_count != promised) give_up(plan, SetupStep::receive, -EPROTO);
 }
 
-void confine(const StartPlan& plan) {
+void confine(const InitPlan& plan) {
   set_rlimits(plan);
   check(plan, SetupStep::capabilities, host::forbid_new_capabilities());
   if (plan.privilege == Privilege::root) {
@@ -220,13 +231,13 @@ void confine(const StartPlan& plan) {
   check(plan, SetupStep::identity, errno_result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));  // reset by set_identity
   check_supervisor_lives(plan);
   ::umask(022);
-  check(plan, SetupStep::working_folder, errno_result(::chdir(plan.working_folder.c_str())));
+  check(plan, SetupStep::working_folder, errno_result(::chdir(plan.working_folder)));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
   enforce_landlock(plan);
   install_filter(plan);
 }
 
-int start_program(const StartPlan& plan) {
+int start_program(const InitPlan& plan) {
   volatile int exec_errno = 0;  // shared with the child, which runs in this memory until it executes
   const pid_t program = ::vfork();
   if (program == 0) {
@@ -241,12 +252,12 @@ int start_program(const StartPlan& plan) {
     send_frame(plan, frame);
     ::_exit(1);
   }
-  for (const Fd* end : {&plan.stdin_read, &plan.stdout_write, &plan.stderr_write}) ::close(end->get());
+  for (const int end : {plan.stdin_read, plan.stdout_write, plan.stderr_write}) ::close(end);
   return program;
 }
 
-void reap_until_end(const StartPlan& plan, int program) {
-  Sampler sampler(plan.sampled, plan.sampled_totals);
+void reap_until_end(const InitPlan& plan, const Received& received, int program) {
+  Sampler sampler(plan.sampled, &plan.totals);
   const int options = WEXITED | __WALL | (sampler.is_needed() ? WNOHANG : 0);
   while (true) {
     siginfo_t info{};
@@ -255,7 +266,7 @@ void reap_until_end(const StartPlan& plan, int program) {
       ::_exit(1);
     }
     if (info.si_pid == program) {
-      report_exit(plan, info);
+      report_exit(plan, received, info);
       ::_exit(0);
     }
     // A stream of ended orphans must not keep the sampler from its work.
@@ -271,15 +282,13 @@ void reap_until_end(const StartPlan& plan, int program) {
   }
 }
 
-void init_main(const StartPlan& plan) {
+void init_main(const InitPlan& plan) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
   ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
-  forget_supervisor(plan);
   // The clone copied all of the supervisor's.
-  host::close_all_but(
-      {plan.control.get(), plan.stdin_read.get(), plan.stdout_write.get(), plan.stderr_write.get(), plan.script.get()});
-  if (plan.privilege == Privilege::user) make_namespaces(plan);
+  host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write});
+  make_namespaces(plan);
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
@@ -287,9 +296,10 @@ void init_main(const StartPlan& plan) {
   Received received;
   build_root(plan, &received);
   lock_root(plan);
+  forget_supervisor(plan);
   enter_cgroups(plan, received);
   confine(plan);
-  reap_until_end(plan, start_program(plan));
+  reap_until_end(plan, received, start_program(plan));
 }
 
 }  // namespace belljar::container

@@ -3,17 +3,18 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "tiers/container/frames.h"
-#include "tiers/container/plan.h"
+#include "tiers/container/init_plan_shm.h"
 
 namespace belljar::container {
 
 // Sends a setup_failed frame and exits. `result` is -errno.
-[[noreturn]] void give_up(const StartPlan& plan, SetupStep step, int result, int detail = 0);
+[[noreturn]] void give_up(const InitPlan& plan, SetupStep step, int result, int detail = 0);
 
 // give_up() when `result` is negative.
-inline int check(const StartPlan& plan, SetupStep step, int result, int detail = 0) {
+inline int check(const InitPlan& plan, SetupStep step, int result, int detail = 0) {
   if (result < 0) [[unlikely]]
     give_up(plan, step, result, detail);
   return result;
@@ -22,27 +23,37 @@ inline int check(const StartPlan& plan, SetupStep step, int result, int detail =
 // -errno of a call that failed.
 int errno_result(long result);
 
-// What the parent sent: see ParentMessage.
-struct Received {
+// The descriptors that came with `go`, in the order in which InitPlan counts them.
+class Received {
+ public:
+  std::span<const int> mounts(const InitPlan& plan) const { return {fds, plan.mount_fds}; }
+  std::span<const int> script(const InitPlan& plan) const { return {fds + plan.mount_fds, plan.script_fds}; }
+  std::span<const int> groups(const InitPlan& plan) const {
+    return {fds + plan.mount_fds + plan.script_fds, plan.group_fds};
+  }
+  std::span<const int> group_exits(const InitPlan& plan) const {
+    return {fds + plan.mount_fds + plan.script_fds + plan.group_fds, plan.group_exit_fds};
+  }
+
   int fds[kPassedFdsMax];
   unsigned fd_count = 0;
 };
 
 // Waits for `expected`; exits when the parent is gone.
-void receive_message(const StartPlan& plan, ParentMessage expected, Received* received);
+void receive_message(const InitPlan& plan, ParentMessage expected, Received* received);
 
-// Makes the new root and changes to it; the host's tree is out of reach afterwards. Takes the prepared mounts from the
-// parent on the way (or clones them itself, Privilege::user). `received` then holds what is left: the cgroup files.
-void build_root(const StartPlan& plan, Received* received);
+// Makes the new root and changes to it; the host's tree is out of reach afterwards. Waits for `go` on the way, and
+// takes the prepared mounts and the script that came with it (or clones the mounts itself, Privilege::user).
+void build_root(const InitPlan& plan, Received* received);
 
 // Makes the root read-only; the last change to it.
-void lock_root(const StartPlan& plan);
+void lock_root(const InitPlan& plan);
 
 // Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
-void confine(const StartPlan& plan);
+void confine(const InitPlan& plan);
 
 // Forks and executes the program; returns its pid.
-int start_program(const StartPlan& plan);
+int start_program(const InitPlan& plan);
 
 // Holds plan.sampled while the program runs: adds up memory and CPU time of the whole tree from /proc (proc(5)), and
 // stops the tree for the part of each period that its quota does not cover. One call, one sample.
@@ -95,6 +106,6 @@ class Sampler {
 };
 
 // Reaps until the program has ended, reports how, and exits.
-[[noreturn]] void reap_until_end(const StartPlan& plan, int program);
+[[noreturn]] void reap_until_end(const InitPlan& plan, const Received& received, int program);
 
 }  // namespace belljar::container

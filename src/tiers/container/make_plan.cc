@@ -139,11 +139,11 @@ void plan_socket_covers(StartPlan* plan) {
 Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
   for (const MountSpec& mount : spec.mounts) plan->mounts.push_back(TRY(plan_caller_mount(mount, facts)));
   plan_socket_covers(plan);
-  const std::size_t cgroup_files = 8;
-  if (plan->mounts.size() + cgroup_files > kPassedFdsMax) {
+  const std::size_t other_files = 2 * 4 + 1;  // to enter and leave at most four hierarchies, and the script
+  if (plan->mounts.size() + other_files > kPassedFdsMax) {
     return fail(ErrorCode::bad_mount,
                 fmt::format("{} mounts are too many; at most {} fit", spec.mounts.size(),
-                            kPassedFdsMax - cgroup_files - (plan->mounts.size() - spec.mounts.size())));
+                            kPassedFdsMax - other_files - (plan->mounts.size() - spec.mounts.size())));
   }
   return {};
 }
@@ -251,18 +251,13 @@ Result<void> plan_environment(const SandboxSpec& spec, StartPlan* plan) {
   return {};
 }
 
-void point_at(std::vector<std::string>& strings, std::vector<char*>* pointers) {
-  for (std::string& text : strings) pointers->push_back(text.data());
-  pointers->push_back(nullptr);
-}
-
 }  // namespace
 
 Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& image) {
   StartPlan plan;
   plan.privilege = facts.privilege;
   plan.landlock_abi = facts.landlock_abi;
-  plan.folders = {"/usr", "/etc", "/proc", "/dev", "/tmp"};
+  plan.folders = {"/usr", "/etc", "/dev", "/tmp"};
   TRY_VOID(plan_image(image, &plan));
   TRY_VOID(plan_program(spec, &plan));
   TRY_VOID(plan_environment(spec, &plan));
@@ -272,8 +267,6 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
   plan.open_files = spec.limits.open_files.value;
   plan.working_folder = spec.workdir.empty() ? kHome : spec.workdir;
-  point_at(plan.arguments, &plan.argument_pointers);
-  point_at(plan.environment, &plan.environment_pointers);
   return plan;
 }
 

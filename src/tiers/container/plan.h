@@ -1,8 +1,6 @@
-// StartPlan: everything init needs, laid out before the clone, because after it init may not allocate.
-// Made by plan.cc from a SandboxSpec; read by init_child.cc. What init reads stays valid as long as the plan.
+// StartPlan: what one sandbox will be. Made by make_plan.cc from a SandboxSpec; init reads a copy (init_plan_shm.h).
 #pragma once
 
-#include <sched.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -12,7 +10,6 @@
 #include "base/fd.h"
 #include "host/mount.h"
 #include "spec/sandbox_spec.h"
-#include "tiers/container/totals_shm.h"
 
 namespace belljar::container {
 
@@ -68,7 +65,7 @@ struct StartPlan {
   // The new root.
   std::vector<PlannedMount> mounts;       // the image first, then the caller's, in order
   std::vector<RootLink> root_links;       // bin -> usr/bin ...
-  std::vector<std::string> folders;       // to be made in the new root, parents before children
+  std::vector<std::string> folders;       // to be made in the new root beside /proc, parents before children
   std::vector<PlannedFile> files;         // small files to be made in the new root
   std::vector<PlannedFile> proc_files;    // name below /proc, and what it shows
   std::vector<std::string> hidden_paths;  // shown empty
@@ -77,7 +74,7 @@ struct StartPlan {
   std::string tmp_size;                   // bytes of the writable tmpfs
   std::string tmp_inodes;
 
-  Fd script;  // copied to script_target
+  Fd script;  // opened as the caller; copied to script_target
   std::string script_target;
 
   // The program.
@@ -85,32 +82,19 @@ struct StartPlan {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::string working_folder;
-  std::vector<char*> argument_pointers;  // null-terminated views of the two above
-  std::vector<char*> environment_pointers;
-  cpu_set_t cpus{};  // init is cloned with this affinity, and the program has it
   std::uint64_t open_files = 0;
   int landlock_abi = 0;
   SampledLimits sampled;
-  SampledTotals* sampled_totals = nullptr;  // set where anything is sampled
 
   // The supervisor's own arguments and environment, which init's copy must not show in /proc/1.
   MemoryArea own_arguments;
   MemoryArea own_environment;
-
-  // The sandbox's ends.
-  Fd control;
-  Fd stdin_read;
-  Fd stdout_write;
-  Fd stderr_write;
 };
-
-// Runs as pid 1 of the sandbox, from clone to exit.
-[[noreturn]] void init_main(const StartPlan& plan);
 
 // What the parent sends on the control socket, in this order; one byte a packet.
 enum class ParentMessage : std::uint8_t {
   ids_ready = 1,  // the id maps are written
-  go = 2,         // with descriptors (SCM_RIGHTS): one for each of plan.mounts (root only), then the cgroup files
+  go = 2,         // the InitPlan is whole; with the descriptors (SCM_RIGHTS) that it counts
 };
 inline constexpr unsigned kPassedFdsMax = 200;  // below SCM_MAX_FD, unix(7)
 

@@ -32,11 +32,11 @@ struct ClonedMounts {
 
 // Privilege::user: the caller can't clone mounts on the host side, and a clone needs a descriptor of this mount
 // namespace. So each source is opened again here and must be the very inode that was checked outside.
-void clone_own_mounts(const StartPlan& plan, ClonedMounts* cloned) {
+void clone_own_mounts(const InitPlan& plan, ClonedMounts* cloned) {
   int index = 0;
-  for (const PlannedMount& mount : plan.mounts) {
-    const int fd = check(plan, SetupStep::open_source,
-                         errno_result(::open(mount.source.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW)), index);
+  for (const InitMount& mount : plan.mounts) {
+    const int fd =
+        check(plan, SetupStep::open_source, errno_result(::open(mount.source, O_PATH | O_CLOEXEC | O_NOFOLLOW)), index);
     struct stat status{};
     check(plan, SetupStep::open_source, errno_result(::fstat(fd, &status)), index);
     if (status.st_dev != mount.device || status.st_ino != mount.inode) {
@@ -59,7 +59,7 @@ void clone_own_mounts(const StartPlan& plan, ClonedMounts* cloned) {
 
 // The next step of a walk: the folder `name` in `folder_fd`, made where it is missing. Never through a link: one in a
 // caller's mount may be an earlier program's, and would have a mount land on a wall.
-int step_into(const StartPlan& plan, int folder_fd, const char* name, SetupStep step, int detail) {
+int step_into(const InitPlan& plan, int folder_fd, const char* name, SetupStep step, int detail) {
   if (::mkdirat(folder_fd, name, 0755) != 0 && errno != EEXIST && errno != EROFS) give_up(plan, step, -errno, detail);
   const int next = ::openat(folder_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (next >= 0) return next;
@@ -70,7 +70,7 @@ int step_into(const StartPlan& plan, int folder_fd, const char* name, SetupStep 
 }
 
 // mkdir -p of the first `length` bytes of a path in the new root; returns a descriptor (O_PATH) of the last folder.
-int make_folder(const StartPlan& plan, const char* path, std::size_t length, SetupStep step, int detail) {
+int make_folder(const InitPlan& plan, const char* path, std::size_t length, SetupStep step, int detail) {
   int folder = check(plan, step, errno_result(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)), detail);
   for (std::size_t start = 0; start < length;) {
     char name[256];
@@ -89,7 +89,8 @@ int make_folder(const StartPlan& plan, const char* path, std::size_t length, Set
   return folder;
 }
 
-void make_file(const StartPlan& plan, const char* path, const std::string* content, SetupStep step, int detail = 0) {
+void make_file(const InitPlan& plan, const char* path, const std::string_view* content, SetupStep step,
+               int detail = 0) {
   const int fd = ::open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0444);
   if (fd < 0) {
     struct stat status{};
@@ -109,17 +110,22 @@ void make_file(const StartPlan& plan, const char* path, const std::string* conte
   ::close(fd);
 }
 
-void make_parents(const StartPlan& plan, const std::string& path, SetupStep step, int detail) {
-  ::close(make_folder(plan, path.c_str(), path.rfind('/'), step, detail));
+// The length of the part before the last slash.
+std::size_t parent_length(const char* path) {
+  return static_cast<std::size_t>(std::strrchr(path, '/') - path);
+}
+
+void make_parents(const InitPlan& plan, const char* path, SetupStep step, int detail) {
+  ::close(make_folder(plan, path, parent_length(path), step, detail));
 }
 
 // A place for mount `index` to be attached at: a folder or an empty file, there already or made. Returns a descriptor
 // of it.
-int make_target(const StartPlan& plan, const PlannedMount& mount, int index) {
+int make_target(const InitPlan& plan, const InitMount& mount, int index) {
   constexpr SetupStep kStep = SetupStep::mount;
-  const char* target = mount.target.c_str();
-  if (mount.is_folder) return make_folder(plan, target, mount.target.size(), kStep, index);
-  const std::size_t slash = mount.target.rfind('/');
+  const char* target = mount.target;
+  if (mount.is_folder) return make_folder(plan, target, std::strlen(target), kStep, index);
+  const std::size_t slash = parent_length(target);
   const int folder = make_folder(plan, target, slash, kStep, index);
   const int made = ::openat(folder, target + slash + 1, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0444);
   if (made >= 0) ::close(made);
@@ -135,9 +141,9 @@ int make_target(const StartPlan& plan, const PlannedMount& mount, int index) {
 enum class MountOwner { image, caller };
 
 // The image goes in first, because the caller's folders may lie below /tmp, HOME or /usr.
-void attach_mounts(const StartPlan& plan, const int* mount_fds, MountOwner owner) {
+void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner) {
   int index = -1;
-  for (const PlannedMount& mount : plan.mounts) {
+  for (const InitMount& mount : plan.mounts) {
     ++index;
     if (mount.is_caller_mount != (owner == MountOwner::caller)) continue;
     const int place = make_target(plan, mount, index);
@@ -148,10 +154,9 @@ void attach_mounts(const StartPlan& plan, const int* mount_fds, MountOwner owner
 }
 
 // Two places under one tmpfs, so that one limit on bytes and inodes bounds both: /tmp and /dev/shm.
-void mount_writable_space(const StartPlan& plan) {
+void mount_writable_space(const InitPlan& plan) {
   constexpr SetupStep kStep = SetupStep::mount_writable;
-  const host::FilesystemOption options[] = {
-      {"size", plan.tmp_size.c_str()}, {"nr_inodes", plan.tmp_inodes.c_str()}, {"mode", "0755"}};
+  const host::FilesystemOption options[] = {{"size", plan.tmp_size}, {"nr_inodes", plan.tmp_inodes}, {"mode", "0755"}};
   const int space = check(plan, kStep, host::new_filesystem("tmpfs", options, 3, kQuiet));
   check(plan, kStep, host::attach_mount(space, AT_FDCWD, "/tmp"));
   for (const char* name : {"/tmp/tmp", "/tmp/shm"}) {
@@ -171,7 +176,7 @@ void mount_writable_space(const StartPlan& plan) {
   ::close(space);
 }
 
-void fill_dev(const StartPlan& plan, const ClonedMounts& cloned) {
+void fill_dev(const InitPlan& plan, const ClonedMounts& cloned) {
   constexpr SetupStep kStep = SetupStep::mount_dev;
   if (!plan.dev_is_mounted) {
     char path[32] = "/dev/";
@@ -195,7 +200,7 @@ void fill_dev(const StartPlan& plan, const ClonedMounts& cloned) {
   ::close(pts);
 }
 
-void cover(const StartPlan& plan, const char* path, SetupStep step, int detail) {
+void cover(const InitPlan& plan, const char* path, SetupStep step, int detail) {
   struct stat status{};
   if (::lstat(path, &status) != 0) {
     if (errno == ENOENT) return;
@@ -206,14 +211,14 @@ void cover(const StartPlan& plan, const char* path, SetupStep step, int detail) 
 }
 
 // What can't be found here can't be found by the program either, which has no more rights than init.
-void cover_socket(const StartPlan& plan, const char* path) {
+void cover_socket(const InitPlan& plan, const char* path) {
   struct stat status{};
   if (::lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) return;
   check(plan, SetupStep::mount, errno_result(::mount(kEmptyFile, path, nullptr, MS_BIND, nullptr)));
 }
 
-// Shows empty what kMasked..., --hide and sockets name, and our own text in place of proc_files.
-void mask_paths(const StartPlan& plan) {
+// Shows empty what kMasked... name.
+void mask_proc(const InitPlan& plan) {
   make_file(plan, kEmptyFile, nullptr, SetupStep::mask_proc);
   check(plan, SetupStep::mask_proc, errno_result(::mkdir(kEmptyFolder, 0555)));
   char path[64] = "/proc/";
@@ -225,42 +230,42 @@ void mask_paths(const StartPlan& plan) {
     std::strcpy(path + 6, name);
     cover(plan, path, SetupStep::mask_proc, 0);
   }
-  for (const PlannedFile& file : plan.proc_files) {
+}
+
+// Shows empty what --hide and sockets name, and our own text in place of proc_files. The last to need kEmpty...
+void cover_planned(const InitPlan& plan) {
+  for (const InitFile& file : plan.proc_files) {
     constexpr const char* kTemporary = "/.proc";
     make_file(plan, kTemporary, &file.content, SetupStep::mask_proc);
-    check(plan, SetupStep::mask_proc, errno_result(::mount(kTemporary, file.path.c_str(), nullptr, MS_BIND, nullptr)));
+    check(plan, SetupStep::mask_proc, errno_result(::mount(kTemporary, file.path, nullptr, MS_BIND, nullptr)));
     check(plan, SetupStep::mask_proc, errno_result(::unlink(kTemporary)));
   }
   int index = 0;
-  for (const std::string& hidden : plan.hidden_paths) cover(plan, hidden.c_str(), SetupStep::hide_path, index++);
-  for (const std::string& socket : plan.sockets) cover_socket(plan, socket.c_str());
+  for (const char* hidden : plan.hidden_paths) cover(plan, hidden, SetupStep::hide_path, index++);
+  for (const char* socket : plan.sockets) cover_socket(plan, socket);
   check(plan, SetupStep::mask_proc, errno_result(::unlink(kEmptyFile)));
   check(plan, SetupStep::mask_proc, errno_result(::rmdir(kEmptyFolder)));
 }
 
-void copy_script(const StartPlan& plan) {
-  if (!plan.script.is_open()) return;
+void copy_script(const InitPlan& plan, int script) {
   constexpr SetupStep kStep = SetupStep::copy_script;
-  const int copy = check(
-      plan, kStep, errno_result(::open(plan.script_target.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555)));
+  const int copy =
+      check(plan, kStep, errno_result(::open(plan.script_target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0555)));
   off_t offset = 0;
   while (true) {
-    const ssize_t count = ::sendfile(copy, plan.script.get(), &offset, std::size_t{1} << 20);
+    const ssize_t count = ::sendfile(copy, script, &offset, std::size_t{1} << 20);
     if (count < 0) give_up(plan, kStep, -errno);
     if (count == 0) break;
   }
   ::close(copy);
+  ::close(script);
 }
 
-}  // namespace
-
-void build_root(const StartPlan& plan, Received* received) {
-  ClonedMounts cloned{};
-  if (plan.privilege == Privilege::user) clone_own_mounts(plan, &cloned);
+// An empty root with a masked /proc, which needs nothing of the plan.
+void change_root(const InitPlan& plan) {
   // Before the host's /proc is gone: a new one is granted only where a full one is visible (user_namespaces(7)).
   const int proc =
       check(plan, SetupStep::new_proc, host::new_filesystem("proc", nullptr, 0, kQuiet | MOUNT_ATTR_NOEXEC));
-
   const host::FilesystemOption options[] = {{"mode", "0755"}, {"size", "128m"}, {"nr_inodes", "4096"}};
   const int root = check(plan, SetupStep::new_root, host::new_filesystem("tmpfs", options, 3, kQuiet));
   check(plan, SetupStep::new_root, host::attach_mount(root, AT_FDCWD, "/usr"));
@@ -268,31 +273,48 @@ void build_root(const StartPlan& plan, Received* received) {
   check(plan, SetupStep::pivot, host::pivot_to_working_folder());
   check(plan, SetupStep::pivot, errno_result(::chdir("/")));
   ::close(root);
-
-  for (const std::string& folder : plan.folders) {
-    check(plan, SetupStep::root_entries, errno_result(::mkdir(folder.c_str(), 0755)));
-  }
-  for (const RootLink& link : plan.root_links) {
-    make_parents(plan, link.name, SetupStep::root_entries, 0);
-    check(plan, SetupStep::root_entries, errno_result(::symlink(link.target.c_str(), link.name.c_str())));
-  }
-  for (const PlannedFile& file : plan.files) {
-    make_file(plan, file.path.c_str(), &file.content, SetupStep::root_entries);
-  }
+  check(plan, SetupStep::root_entries, errno_result(::mkdir("/proc", 0755)));
   check(plan, SetupStep::new_proc, host::attach_mount(proc, AT_FDCWD, "/proc"));
   ::close(proc);
+  mask_proc(plan);
+}
 
-  receive_message(plan, ParentMessage::go, received);
+void make_root_entries(const InitPlan& plan) {
+  for (const char* folder : plan.folders) {
+    check(plan, SetupStep::root_entries, errno_result(::mkdir(folder, 0755)));
+  }
+  for (const InitLink& link : plan.root_links) {
+    make_parents(plan, link.name, SetupStep::root_entries, 0);
+    check(plan, SetupStep::root_entries, errno_result(::symlink(link.target, link.name)));
+  }
+  for (const InitFile& file : plan.files) {
+    make_file(plan, file.path, &file.content, SetupStep::root_entries);
+  }
+}
+
+}  // namespace
+
+void build_root(const InitPlan& plan, Received* received) {
+  ClonedMounts cloned{};
+  if (plan.privilege == Privilege::user) {
+    receive_message(plan, ParentMessage::go, received);
+    clone_own_mounts(plan, &cloned);
+    change_root(plan);
+  } else {
+    change_root(plan);
+    receive_message(plan, ParentMessage::go, received);
+  }
+  make_root_entries(plan);
   const int* mount_fds = plan.privilege == Privilege::root ? received->fds : cloned.fds;
   attach_mounts(plan, mount_fds, MountOwner::image);
   fill_dev(plan, cloned);
   mount_writable_space(plan);
   attach_mounts(plan, mount_fds, MountOwner::caller);
-  mask_paths(plan);
-  copy_script(plan);
+  cover_planned(plan);
+  for (const int script : received->script(plan)) copy_script(plan, script);
 }
 
-void lock_root(const StartPlan& plan) {
+void lock_root(const InitPlan& plan) {
   const int root = check(plan, SetupStep::lock_root, errno_result(::open("/", O_PATH | O_CLOEXEC | O_DIRECTORY)));
   check(plan, SetupStep::lock_root, host::set_mount_attributes(root, MOUNT_ATTR_RDONLY, -1, host::Recursion::no));
   ::close(root);

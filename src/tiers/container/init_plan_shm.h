@@ -1,0 +1,87 @@
+// InitPlan: all that init knows, as plain data in memory that the supervisor shares with it. Init is cloned before the
+// plan is made, so that it makes namespaces and a root meanwhile; what it needs for that is written before the clone,
+// the rest before ParentMessage::go. Both processes have the memory at the same address, so pointers in it hold in
+// both. The program never sees it: it loses the mapping when it is executed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "tiers/container/plan.h"
+
+namespace belljar::container {
+
+struct InitMount {
+  const char* source;
+  const char* target;
+  dev_t device;
+  ino_t inode;
+  std::uint64_t attributes;
+  bool is_folder;
+  bool changes_allowed;
+  bool is_caller_mount;
+};
+
+struct InitLink {
+  const char* name;
+  const char* target;
+};
+
+struct InitFile {
+  const char* path;
+  std::string_view content;
+};
+
+// What the sampler has added up: readable also after init was killed.
+struct SampledTotals {
+  std::atomic<std::uint64_t> cpu_ms = 0;
+  std::atomic<std::uint64_t> memory_peak_bytes = 0;
+};
+
+struct InitPlan {
+  // Before the clone.
+  Privilege privilege = Privilege::user;
+  int control = -1;  // the sandbox's ends of its sockets and pipes
+  int stdin_read = -1;
+  int stdout_write = -1;
+  int stderr_write = -1;
+
+  // Before `go`: see StartPlan, whose members these are.
+  std::span<const InitMount> mounts;
+  std::span<const InitLink> root_links;
+  std::span<const char* const> folders;
+  std::span<const InitFile> files;
+  std::span<const InitFile> proc_files;
+  std::span<const char* const> hidden_paths;
+  std::span<const char* const> sockets;
+  bool dev_is_mounted = false;
+  const char* tmp_size = nullptr;
+  const char* tmp_inodes = nullptr;
+  const char* script_target = nullptr;
+  std::span<const char* const> exec_paths;
+  char* const* arguments = nullptr;  // null-terminated, as execve(2) takes them
+  char* const* environment = nullptr;
+  const char* working_folder = nullptr;
+  std::uint64_t open_files = 0;
+  int landlock_abi = 0;
+  SampledLimits sampled;
+  MemoryArea own_arguments;
+  MemoryArea own_environment;
+
+  // How many descriptors come with `go`, in this order.
+  unsigned mount_fds = 0;       // one for each of `mounts` (Privilege::root)
+  unsigned script_fds = 0;      // the script, if there is one
+  unsigned group_fds = 0;       // cgroup files through which init enters
+  unsigned group_exit_fds = 0;  // and those through which it leaves
+
+  mutable SampledTotals totals;  // init's to write
+};
+
+// Runs as pid 1 of the sandbox, from clone to exit.
+[[noreturn]] void init_main(const InitPlan& plan);
+
+}  // namespace belljar::container
