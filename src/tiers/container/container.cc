@@ -149,6 +149,7 @@ class ContainerSandbox final : public RunningSandbox {
   TierExit exit_;
   bool is_reported_ = false;
   bool has_left_groups_ = false;  // nothing is in the groups any more, though init still ends
+  bool is_usage_read_ = false;
 };
 
 CleanupNeeds ContainerSandbox::cleanup_needs() const {
@@ -243,6 +244,7 @@ void ContainerSandbox::read_report() {
   if (!has_left_groups_ || !cgroups_) return;
   watcher_->dismiss();  // should this process be killed now, gc finds the groups
   read_group_usage();
+  is_usage_read_ = true;
   (void)cgroups_->remove();
 }
 
@@ -254,7 +256,7 @@ TierExit ContainerSandbox::finish() {
     exit_.signal = SIGKILL;
   }
   const auto record = init_.reap();
-  if (!has_left_groups_) {
+  if (!is_usage_read_) {
     if (record) read_process_usage(*record);
     if (cgroups_) read_group_usage();
   }
@@ -338,6 +340,7 @@ class Starter {
     InitPlan& init = sandbox_->init_plan_->plan();
     init.privilege = is_root() ? Privilege::root : Privilege::user;
     cpus_ = choice.cpus;
+    ::sched_getaffinity(0, sizeof init.caller_cpus, &init.caller_cpus);
     init.control = control.get();
     init.stdin_read = in->read.get();
     init.stdout_write = out->write.get();

@@ -4,6 +4,7 @@
 // both. The program never sees it: it loses the mapping when it is executed.
 #pragma once
 
+#include <sched.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -45,7 +46,8 @@ struct SampledTotals {
 struct InitPlan {
   // Before the clone.
   Privilege privilege = Privilege::user;
-  int control = -1;  // the sandbox's ends of its sockets and pipes
+  cpu_set_t caller_cpus{};  // the supervisor's own affinity
+  int control = -1;         // the sandbox's ends of its sockets and pipes
   int stdin_read = -1;
   int stdout_write = -1;
   int stderr_write = -1;
