@@ -178,6 +178,18 @@ std::string sentence_of(std::string_view limit_name, const Limits& limits) {
   return limit_sentence(*row, (limits.*row->field).value);
 }
 
+std::string signal_sentence(int signal, const Limits& limits) {
+  const char* const name = sigabbrev_np(signal);
+  std::string sentence = fmt::format("killed by signal {} (SIG{})", signal, name != nullptr ? name : "RT");
+  // How a full tmpfs ends a program that writes to a mapping of it. That it was full can't always be seen afterwards:
+  // what the program leaves may be removed as soon as it is dead, as Python's multiprocessing does.
+  if (signal == SIGBUS) {
+    sentence += fmt::format(": a mapped file was cut short, or had no more room in the {} of --tmp-size",
+                            format_limit(LimitUnit::bytes, limits.tmp_size.value));
+  }
+  return sentence;
+}
+
 void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int sink_errno, Outcome* outcome) {
   const auto conclude = [&](RunStatus status, std::string reason) {
     outcome->status = status;
@@ -208,10 +220,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   if (exit.hit_memory_limit) return conclude(RunStatus::memory, sentence_of("memory", spec.limits));
   if (exit.hit_tasks_limit) return conclude(RunStatus::pids, sentence_of("tasks", spec.limits));
   if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
-  if (exit.signal) {
-    return conclude(RunStatus::signal, fmt::format("killed by signal {} (SIG{})", *exit.signal,
-                                                   sigabbrev_np(*exit.signal) ? sigabbrev_np(*exit.signal) : "RT"));
-  }
+  if (exit.signal) return conclude(RunStatus::signal, signal_sentence(*exit.signal, spec.limits));
   conclude(RunStatus::error, "");
 }
 

@@ -260,6 +260,11 @@ int start_program(const InitPlan& plan) {
 
 void reap_until_end(const InitPlan& plan, const Received& received, int program) {
   Sampler sampler(plan.sampled, &plan.totals);
+  // Blocked, so that it ends the wait for the next sample, also when it came before.
+  sigset_t child_signal;
+  ::sigemptyset(&child_signal);
+  ::sigaddset(&child_signal, SIGCHLD);
+  ::sigprocmask(SIG_BLOCK, &child_signal, nullptr);
   const int options = WEXITED | __WALL | (sampler.is_needed() ? WNOHANG : 0);
   while (true) {
     siginfo_t info{};
@@ -280,7 +285,7 @@ void reap_until_end(const InitPlan& plan, const Received& received, int program)
       ::_exit(0);
     }
     constexpr timespec kSampleInterval{0, 10'000'000};
-    if (info.si_pid == 0) ::nanosleep(&kSampleInterval, nullptr);
+    if (info.si_pid == 0) ::sigtimedwait(&child_signal, nullptr, &kSampleInterval);
   }
 }
 
