@@ -216,6 +216,9 @@ TEST(PolicyFile, RefusesWhatIsNotToml) {
   EXPECT_THAT(refusal(std::string_view("tier = \"\0\"", 10)), HasSubstr("p.toml:1"));
   EXPECT_THAT(refusal("tier = \"container\"\ntier = \"container\""), StartsWith("p.toml:2: this is not TOML: "));
   EXPECT_EQ(refusal("a = \x1b]0;x").find('\x1b'), std::string::npos);
+  EXPECT_EQ(refusal("\n[.limits]"), "p.toml:2: [ must be followed by the name of a table, such as [limits]");
+  EXPECT_EQ(refusal("[environment]\ngr\u00fc\u00df = 'x'"),
+            "p.toml:2: a character beyond ASCII stands outside strings and comments; put keys and values in quotes");
 }
 
 TEST(PolicyFile, HoldsItsBounds) {

@@ -18,6 +18,7 @@
 #include "spec/errors.h"
 #include "spec/names.h"
 #include "spec/policy.h"
+#include "spec/toml_guard.h"
 
 namespace belljar {
 namespace {
@@ -237,50 +238,6 @@ Result<void> apply_root(RunPolicy& policy, const toml::table& root, const Place&
   return {};
 }
 
-// Skips what can hold any text: a comment or a string. `i` is at its first character; afterwards at its last.
-void skip_comment_or_string(std::string_view text, std::size_t& i, Line& line) {
-  const char opener = text[i];
-  if (opener == '#') {
-    i = std::min(text.find('\n', i), text.size()) - 1;
-    return;
-  }
-  const std::string_view three = text.substr(i, 3);
-  const bool many_lines = three.size() == 3 && three[1] == opener && three[2] == opener;
-  const std::size_t quotes = many_lines ? 3 : 1;
-  for (i += quotes; i < text.size(); ++i) {
-    if (text[i] == '\n' && !many_lines) break;  // not closed: the parser will say so
-    if (text[i] == '\n') ++line;
-    if (text[i] == '\\' && opener == '"') {
-      ++i;
-      if (i < text.size() && text[i] == '\n') ++line;
-    } else if (text.substr(i, quotes) == three.substr(0, quotes)) {
-      i += quotes - 1;
-      return;
-    }
-  }
-  --i;
-}
-
-// Keys with many dots make tables inside tables, and destroying those takes stack for each. Finds the line of the
-// first.
-std::optional<Line> first_line_with_deep_key(std::string_view text) {
-  constexpr std::size_t kDotsMax = 16;
-  Line line = 1;
-  std::size_t dots = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '#' || c == '"' || c == '\'') {
-      skip_comment_or_string(text, i, line);
-    } else if (c == '.') {
-      if (++dots > kDotsMax) return line;
-    } else if (c == '\n' || c == '=' || c == ',' || c == '{' || c == '[') {
-      dots = 0;
-      if (c == '\n') ++line;
-    }
-  }
-  return std::nullopt;
-}
-
 std::string toml_string(std::string_view text) {
   std::string out = "\"";
   for (std::string_view rest = text; !rest.empty();) {
@@ -373,7 +330,7 @@ Result<void> apply_policy_text(RunPolicy& policy, std::string_view text, std::st
   if (text.size() > kPolicyBytesMax) {
     return bad(place.file(), fmt::format("a policy file has at most {} bytes", kPolicyBytesMax));
   }
-  if (const auto line = first_line_with_deep_key(text)) return bad(place.at(*line, ""), "a key has too many dots");
+  if (const auto fault = find_toml_fault(text)) return bad(place.at(fault->line, ""), fault->what);
   const toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
