@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/fscrypt.h>
 #include <linux/fsverity.h>
-#include <linux/ioprio.h>
 #include <linux/memfd.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
@@ -26,6 +25,10 @@ struct Constant {
   std::string_view name;
   std::uint64_t value;
 };
+
+// IOPRIO_CLASS_SHIFT of ioprio_set(2). Not from <linux/ioprio.h>, which in Linux 6.1.192 is no C++: it names an argument
+// "class".
+constexpr unsigned kIoClassShift = 13;
 
 #define CONSTANT(name) {#name, static_cast<std::uint64_t>(name)}
 constexpr Constant kConstants[] = {
@@ -85,10 +88,10 @@ constexpr Constant kConstants[] = {
     CONSTANT(SCHED_BATCH),
     CONSTANT(SCHED_IDLE),
     CONSTANT(SCHED_RESET_ON_FORK),
-    {"IOPRIO_CLASS_BITS", 0xffffffffu << IOPRIO_CLASS_SHIFT},
-    {"IOPRIO_NONE", IOPRIO_CLASS_NONE << IOPRIO_CLASS_SHIFT},
-    {"IOPRIO_BE", IOPRIO_CLASS_BE << IOPRIO_CLASS_SHIFT},
-    {"IOPRIO_IDLE", IOPRIO_CLASS_IDLE << IOPRIO_CLASS_SHIFT},
+    {"IOPRIO_CLASS_BITS", 0xffffffffu << kIoClassShift},
+    {"IOPRIO_NONE", 0u << kIoClassShift},
+    {"IOPRIO_BE", 2u << kIoClassShift},
+    {"IOPRIO_IDLE", 3u << kIoClassShift},
     // personality(2), seccomp(2)
     {"PER_QUERY", 0xffffffff},
     CONSTANT(PER_LINUX),
