@@ -588,7 +588,7 @@ TEST_F(RealHostTest, DeviceFolderHoldsOnlyTheList) {
   const std::map<std::string, dev_t> nodes = {{"null", makedev(1, 3)},    {"zero", makedev(1, 5)},
                                               {"full", makedev(1, 7)},    {"random", makedev(1, 8)},
                                               {"urandom", makedev(1, 9)}, {"tty", makedev(5, 0)}};
-  const std::set<std::string> others = {"fd", "stdin", "stdout", "stderr", "ptmx", "pts", "shm"};
+  const std::set<std::string> others = {"fd", "stdin", "stdout", "stderr", "ptmx", "pts", "mqueue", "shm"};
   std::size_t found = 0;
   for (const auto& entry : fs::directory_iterator(dev)) {
     const std::string name = entry.path().filename();

@@ -396,6 +396,7 @@ Result<void> ImageBuilder::make_devices() {
   }
   for (const auto& [path, target] : kLinks) TRY_VOID(make_link(path, target));
   TRY_VOID(make_folder("dev/pts"));
+  TRY_VOID(make_folder("dev/mqueue"));
   return make_folder("dev/shm");
 }
 

@@ -26,8 +26,8 @@ struct Constant {
   std::uint64_t value;
 };
 
-// IOPRIO_CLASS_SHIFT of ioprio_set(2). Not from <linux/ioprio.h>, which in Linux 6.1.192 is no C++: it names an argument
-// "class".
+// IOPRIO_CLASS_SHIFT of ioprio_set(2). Not from <linux/ioprio.h>, which in Linux 6.1.192 is no C++: it names an
+// argument "class".
 constexpr unsigned kIoClassShift = 13;
 
 #define CONSTANT(name) {#name, static_cast<std::uint64_t>(name)}

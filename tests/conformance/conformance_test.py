@@ -26,7 +26,7 @@ COMPILED = Path(sys.argv.pop(1)).resolve() if len(sys.argv) > 1 and not sys.argv
 TIERS = {"container": ["--isolation", "container"]}
 
 PROGRAMS = ["files", "pipes", "signals", "threads", "memory", "processes", "sockets", "clocks", "watches",
-            "python_system.py", "python_parallel.py", "shell.sh"]
+            "queues", "python_system.py", "python_parallel.py", "shell.sh"]
 
 # (tier, program): {beginning of a line: why it may differ, or be there on one side only}
 ALLOWED: dict[tuple[str, str], dict[str, str]] = {

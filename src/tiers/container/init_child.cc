@@ -101,7 +101,7 @@ void enforce_landlock(const InitPlan& plan) {
   const int root = check(plan, kStep, errno_result(::open("/", O_PATH | O_CLOEXEC)));
   check(plan, kStep, host::landlock_grant_execution(rules, root));
   ::close(root);
-  for (const char* path : {"/tmp", "/dev", "/proc"}) grant(path, host::PathKind::folder);
+  for (const char* path : {"/tmp", "/dev", "/dev/mqueue", "/proc"}) grant(path, host::PathKind::folder);
   for (const InitMount& mount : plan.mounts) {
     if (mount.changes_allowed) {
       grant(mount.target, mount.is_folder ? host::PathKind::folder : host::PathKind::file);

@@ -192,12 +192,18 @@ void fill_dev(const InitPlan& plan, const ClonedMounts& cloned) {
     check(plan, kStep, errno_result(::symlink("/proc/self/fd/2", "/dev/stderr")));
     check(plan, kStep, errno_result(::symlink("pts/ptmx", "/dev/ptmx")));
     check(plan, kStep, errno_result(::mkdir("/dev/pts", 0755)));
+    check(plan, kStep, errno_result(::mkdir("/dev/mqueue", 0755)));
     check(plan, kStep, errno_result(::mkdir("/dev/shm", 0755)));
   }
   const host::FilesystemOption options[] = {{"ptmxmode", "0666"}, {"mode", "0600"}};
   const int pts = check(plan, kStep, host::new_filesystem("devpts", options, 2, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
   check(plan, kStep, host::attach_mount(pts, AT_FDCWD, "/dev/pts"));
   ::close(pts);
+  // The queues of the sandbox's own IPC namespace (mq_overview(7)); mounted, so that Landlock can grant opening them.
+  constexpr std::uint64_t kPlain = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  const int queues = check(plan, kStep, host::new_filesystem("mqueue", nullptr, 0, kPlain));
+  check(plan, kStep, host::attach_mount(queues, AT_FDCWD, "/dev/mqueue"));
+  ::close(queues);
 }
 
 void cover(const InitPlan& plan, const char* path, SetupStep step, int detail) {
