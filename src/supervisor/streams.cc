@@ -126,6 +126,8 @@ void InputStream::read_available() {
 }
 
 void InputStream::write_pending() {
+  // Reported without anything to write: the program has closed its end, and would be reported for ever.
+  if (pending_.empty()) return close_sink();
   const ssize_t count = ::write(sink_->get(), pending_.data(), pending_.size());
   if (count > 0) {
     pending_.erase(0, static_cast<std::size_t>(count));

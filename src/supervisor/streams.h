@@ -67,6 +67,7 @@ class InputStream {
   pollfd source_poll() const;
   pollfd sink_poll() const;
   void read_available();
+  // Call when sink_poll() reports anything: room, or that the program has closed its end.
   void write_pending();
 
  private:

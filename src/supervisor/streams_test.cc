@@ -76,6 +76,19 @@ TEST(InputStream, ClosesThePipeAtTheEndOfItsSource) {
   EXPECT_EQ(*read_all(sink.read.get(), 10), "in");
 }
 
+TEST(InputStream, EndsWhenTheProgramClosesItsEndWhileNothingComes) {
+  Pipe source = *make_pipe();
+  Pipe sink = *make_pipe();
+  InputStream stream(source.read.get(), &sink.write);
+  sink.read.reset();
+  pollfd wanted = stream.sink_poll();
+  ASSERT_EQ(::poll(&wanted, 1, 0), 1);
+  stream.write_pending();
+  EXPECT_FALSE(sink.write.is_open());
+  EXPECT_LT(stream.sink_poll().fd, 0);
+  EXPECT_LT(stream.source_poll().fd, 0);
+}
+
 TEST(InputStream, WithoutASourceIsEmpty) {
   Pipe sink = *make_pipe();
   const InputStream stream(-1, &sink.write);
