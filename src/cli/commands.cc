@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/execute.h"
+#include "cli/image_command.h"
 #include "cli/options.h"
 #include "cli/run_command.h"
 #include "spec/errors.h"
@@ -81,6 +82,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "SCRIPT [ARGS]", "run a script or a command in a new sandbox", run},
+    {"image", "load|ls|rm ...", "bring root file systems for run --image", image_command},
     {"policy", "show", "print the policy that a run would have", policy_command},
     {"doctor", "[--json]", "say what this host can enforce, and what not", doctor},
     {"gc", "", "remove what a killed Belljar left behind", gc},

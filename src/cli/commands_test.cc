@@ -27,6 +27,10 @@ int run_gc() {
   last_call = "gc";
   return 0;
 }
+int execute_image(const ImageRequest& request) {
+  last_call = "image " + request.name;
+  return 0;
+}
 
 namespace {
 

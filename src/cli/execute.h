@@ -2,6 +2,7 @@
 // parsing can be tested without making sandboxes.
 #pragma once
 
+#include "cli/image_command.h"
 #include "cli/run_command.h"
 #include "spec/sandbox_spec.h"
 
@@ -16,5 +17,8 @@ int run_doctor(bool json);
 
 // `belljar gc`; returns its exit status.
 int run_gc();
+
+// `belljar image ...`; returns its exit status.
+int execute_image(const ImageRequest& request);
 
 }  // namespace belljar

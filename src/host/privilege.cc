@@ -98,9 +98,17 @@ ActAsUser::~ActAsUser() {
 }
 
 int clear_capabilities() {
+  return keep_capabilities(0);
+}
+
+int keep_capabilities(std::uint64_t capabilities) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[2] = {};
-  return result_or_errno(::syscall(SYS_capset, &header, none));
+  __user_cap_data_struct sets[2] = {};
+  for (unsigned i = 0; i < 2; ++i) {
+    const auto word = static_cast<std::uint32_t>(capabilities >> (32 * i));
+    sets[i] = {.effective = word, .permitted = word, .inheritable = 0};
+  }
+  return result_or_errno(::syscall(SYS_capset, &header, sets));
 }
 
 bool is_root_of_host() {

@@ -14,6 +14,9 @@ int forbid_new_capabilities();
 int set_identity(unsigned uid, unsigned gid);
 int clear_capabilities();
 
+// Gives up all capabilities but `capabilities` (a bit for each, 1 << CAP_...), and makes none inheritable.
+int keep_capabilities(std::uint64_t capabilities);
+
 // While it lives, the calling thread acts as user and group `id`, with the capabilities that it has. For clone(2): the
 // kernel charges namespaces, and the watches, queues and signals in them, to the effective user who made them, and
 // gives the first inodes of a new file system to that user. Not async-signal-safe across its life; use it for a call or

@@ -27,8 +27,21 @@ void make_parents(const std::string& path) {
   }
 }
 
-std::unexpected<Error> refuse(const std::string& path, const std::string& reason) {
-  return fail(ErrorCode::host_unsupported, fmt::format("the cache folder {} {}", path, reason));
+std::unexpected<Error> refuse(const PrivateFolder& kind, const std::string& path, const std::string& reason) {
+  return fail(ErrorCode::host_unsupported, fmt::format("{} {} {}", kind.what, path, reason));
+}
+
+// A folder whose own mode keeps its owner out is opened up first.
+SysResult<Fd> open_for_removal(int parent_fd, const char* name) {
+  constexpr int kFlags = O_DIRECTORY | O_NOFOLLOW;
+  auto folder = open_at(parent_fd, name, O_RDONLY | kFlags);
+  if (!folder && folder.error().value == EACCES) {
+    const Fd closed = TRY(open_at(parent_fd, name, O_PATH | kFlags));
+    ::chmod(fmt::format("/proc/self/fd/{}", closed.get()).c_str(), 0700);
+    return open_at(parent_fd, name, O_RDONLY | kFlags);
+  }
+  if (folder) ::fchmod(folder->get(), 0700);
+  return folder;
 }
 
 }  // namespace
@@ -49,24 +62,30 @@ bool is_private_folder(int folder_fd) {
 }
 
 Result<Fd> open_cache_folder(const std::string& path) {
-  auto opened = open_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  const bool is_root = host::is_root_of_host();
+  return open_private_folder(
+      path, {.what = "the cache folder",
+             .remedy = is_root ? "mount a writable folder there" : "set XDG_CACHE_HOME to a folder that you can write",
+             .mode = is_root ? 0755U : 0700U});
+}
+
+Result<Fd> open_private_folder(const std::string& path, const PrivateFolder& kind) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+  auto opened = open_at(AT_FDCWD, path.c_str(), kFlags);
   if (!opened && opened.error().value == ENOENT) {
     make_parents(path);
-    const mode_t mode = host::is_root_of_host() ? 0755 : 0700;
-    if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) {
-      return refuse(path, fmt::format("can't be made ({}); {}", errno_text(errno),
-                                      host::is_root_of_host() ? "mount a writable folder there"
-                                                              : "set XDG_CACHE_HOME to a folder that you can write"));
+    if (::mkdir(path.c_str(), kind.mode) != 0 && errno != EEXIST) {
+      return refuse(kind, path, fmt::format("can't be made ({}); {}", errno_text(errno), kind.remedy));
     }
-    opened = open_at(AT_FDCWD, path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    opened = open_at(AT_FDCWD, path.c_str(), kFlags);
   }
   if (!opened) {
     const int error = opened.error().value;
-    if (error == ELOOP || error == ENOTDIR) return refuse(path, "is not a folder (a link is not followed)");
-    return refuse(path, fmt::format("can't be opened: {}", errno_text(error)));
+    if (error == ELOOP || error == ENOTDIR) return refuse(kind, path, "is not a folder (a link is not followed)");
+    return refuse(kind, path, fmt::format("can't be opened: {}", errno_text(error)));
   }
   if (!is_private_folder(opened->get())) {
-    return refuse(path, "belongs to another user or can be written by others; remove it, or chown and chmod it");
+    return refuse(kind, path, "belongs to another user or can be written by others; remove it, or chown and chmod it");
   }
   return std::move(*opened);
 }
@@ -86,13 +105,13 @@ SysResult<Fd> open_beneath(int root_fd, const std::string& path, int flags) {
   }
 }
 
-void remove_tree(int parent_fd, const char* name) {
-  if (::unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT) return;
+bool remove_tree(int parent_fd, const char* name) {
+  if (::unlinkat(parent_fd, name, 0) == 0 || errno == ENOENT) return true;
   {
-    auto folder = open_at(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    if (!folder) return;
+    auto folder = open_for_removal(parent_fd, name);
+    if (!folder) return false;
     DIR* const stream = ::fdopendir(folder->get());
-    if (stream == nullptr) return;
+    if (stream == nullptr) return false;
     const int fd = folder->release();
     std::vector<std::string> names;
     while (const dirent* entry = ::readdir(stream)) {  // NOLINT(concurrency-mt-unsafe): one stream, one thread
@@ -103,7 +122,7 @@ void remove_tree(int parent_fd, const char* name) {
     for (const std::string& child : names) remove_tree(fd, child.c_str());
     ::closedir(stream);
   }
-  ::unlinkat(parent_fd, name, AT_REMOVEDIR);
+  return ::unlinkat(parent_fd, name, AT_REMOVEDIR) == 0;
 }
 
 }  // namespace belljar

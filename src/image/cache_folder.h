@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -13,6 +14,15 @@ namespace belljar {
 // Errors: host_unsupported, with one line that names the folder and the remedy.
 Result<Fd> open_cache_folder(const std::string& path);
 
+// The same for any folder of ours. `what` names it in errors ("the cache folder"), `remedy` says what helps when it
+// can't be made.
+struct PrivateFolder {
+  std::string_view what;
+  std::string_view remedy;
+  unsigned mode;
+};
+Result<Fd> open_private_folder(const std::string& path, const PrivateFolder& kind);
+
 // True if the folder is ours and nobody else can write it.
 bool is_private_folder(int folder_fd);
 
@@ -20,7 +30,8 @@ bool is_private_folder(int folder_fd);
 // time). `flags` are for the last component. Errors: as openat(2); ELOOP or ENOTDIR for a link.
 SysResult<Fd> open_beneath(int root_fd, const std::string& path, int flags);
 
-// Removes a folder and all below it, as far as it can; links are removed and not followed.
-void remove_tree(int parent_fd, const char* name);
+// Removes a file, or a folder and all below it, as far as it can; links are removed and not followed. True if nothing
+// of that name is left.
+bool remove_tree(int parent_fd, const char* name);
 
 }  // namespace belljar

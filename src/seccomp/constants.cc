@@ -80,6 +80,7 @@ constexpr Constant kConstants[] = {
     CONSTANT(FS_IOC_SET_ENCRYPTION_POLICY),
     CONSTANT(FS_IOC_ADD_ENCRYPTION_KEY),
     // mmap(2), madvise(2), memfd_create(2)
+    CONSTANT(PROT_EXEC),
     CONSTANT(MAP_HUGETLB),
     CONSTANT(MADV_MERGEABLE),
     CONSTANT(MFD_HUGETLB),

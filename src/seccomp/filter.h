@@ -25,4 +25,7 @@ struct CompiledProfile {
 // The container tier's profile (profiles/container.policy).
 const CompiledProfile& container_profile();
 
+// For the process that reads images (profiles/unpack.policy).
+const CompiledProfile& unpack_profile();
+
 }  // namespace belljar

@@ -29,6 +29,14 @@ Result<void> check_environment_variable(const EnvironmentVariable& variable, std
 // Also makes the target normal.
 Result<MountSpec> checked_mount(MountSpec mount, std::string_view where);
 
+// Letters, digits and . _ - : , beginning with a letter or digit, at most 128.
+bool is_image_name(std::string_view name);
+Result<void> check_image_name(std::string_view name, std::string_view where);
+
+// What --image takes is a path where there is a "/" in it or a "." before it, else a name.
+bool is_image_path(std::string_view reference);
+Result<void> check_image_reference(std::string_view reference, std::string_view where);
+
 Result<void> check_tier(std::string_view name, std::string_view where);
 Result<void> check_required(std::string_view name, std::string_view where);
 

@@ -130,6 +130,31 @@ Result<MountSpec> checked_mount(MountSpec mount, std::string_view where) {
   return mount;
 }
 
+bool is_image_name(std::string_view name) {
+  constexpr std::size_t kBytesMax = 128;
+  const auto is_alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  const auto is_good = [&](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-' || c == ':'; };
+  return !name.empty() && name.size() <= kBytesMax && is_alphanumeric(name[0]) &&
+         std::all_of(name.begin(), name.end(), is_good);
+}
+
+Result<void> check_image_name(std::string_view name, std::string_view where) {
+  if (is_image_name(name)) return {};
+  return bad(where,
+             fmt::format("{} can't be the name of an image; use letters, digits and . _ - :, such as python:3.11",
+                         quote(name)));
+}
+
+bool is_image_path(std::string_view reference) {
+  return reference.starts_with('.') || reference.find('/') != std::string_view::npos;
+}
+
+Result<void> check_image_reference(std::string_view reference, std::string_view where) {
+  return is_image_path(reference) ? check_path(reference, where) : check_image_name(reference, where);
+}
+
 Result<void> check_tier(std::string_view name, std::string_view where) {
   std::vector<std::string_view> known;
   for (const NamedRow& row : tier_rows()) {
