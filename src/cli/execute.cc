@@ -9,15 +9,19 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <span>
 #include <string>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "belljar/belljar.h"
 #include "image/active_environment.h"
 #include "spec/interpreter.h"
 
 namespace belljar {
 namespace {
+
+constexpr std::size_t kPathBytesShown = 400;
 
 // SIGINT, SIGTERM and SIGHUP as something to poll, so that they end the run cleanly.
 class StopSignals {
@@ -46,6 +50,15 @@ void say_what_was_dropped(const char* name, const CapturedStream& stream, const 
   if (!stream.truncated) return;
   say(fmt::format("{} was cut at the output limit of {}; the program wrote {} bytes (--output-limit keeps more)", name,
                   format_limit(LimitUnit::bytes, spec.limits.output.value), stream.bytes_total));
+}
+
+void say_what_was_skipped(const Outcome& outcome) {
+  constexpr std::size_t kLinesMax = 20;
+  const std::size_t count = outcome.files_skipped.size();
+  for (const SkippedFile& file : std::span(outcome.files_skipped).first(std::min(count, kLinesMax))) {
+    say(fmt::format("not collected: {}: {}", quote(file.path, kPathBytesShown), file.reason));
+  }
+  if (count > kLinesMax) say(fmt::format("not collected: {} more; --json names them all", count - kLinesMax));
 }
 
 // The program that will be looked for on PATH; empty where a path names it.
@@ -92,6 +105,7 @@ int execute_run(const SandboxSpec& spec, const RunOptions& options) {
   if (!outcome) return report_refusal(outcome.error(), options);
   say_what_was_dropped("stdout", outcome->standard_output, spec);
   say_what_was_dropped("stderr", outcome->standard_error, spec);
+  say_what_was_skipped(*outcome);
   if (!outcome->reason.empty()) {
     const bool was_killed = outcome->signal.has_value() && outcome->standard_output.bytes_total > 0;
     say(outcome->reason + (was_killed && !options.json ? "; output so far is above" : ""));

@@ -123,6 +123,9 @@ TEST(Run, TakesEveryOtherFlag) {
                                     "/usr/local/x",
                                     "--require",
                                     "memory",
+                                    "--collect",
+                                    "/out:./r",
+                                    "--collect-overwrite",
                                     "--no-stdin",
                                     "--on-output-limit",
                                     "kill",
@@ -137,6 +140,8 @@ TEST(Run, TakesEveryOtherFlag) {
   EXPECT_EQ(spec.workdir, "/data");
   EXPECT_THAT(spec.hidden_paths, ElementsAre("/usr/local/x"));
   EXPECT_THAT(spec.required, ElementsAre("memory"));
+  EXPECT_THAT(spec.collect, ElementsAre(CollectSpec{"/out", "./r"}));
+  EXPECT_EQ(spec.collect_existing, ExistingFiles::replace);
   EXPECT_EQ(spec.stdin_source, StdinSource::none);
   EXPECT_EQ(spec.output_policy, OutputPolicy::kill);
   EXPECT_EQ(spec.tier, "container");

@@ -37,6 +37,11 @@ Result<void> check_image_name(std::string_view name, std::string_view where);
 bool is_image_path(std::string_view reference);
 Result<void> check_image_reference(std::string_view reference, std::string_view where);
 
+// Also makes the source normal. A source lies in the writable space: in /tmp, or in a folder right below the root that
+// is made for it, so the first part of it can't hold a wildcard.
+Result<CollectSpec> checked_collect(CollectSpec collect, std::string_view where);
+bool has_wildcard(std::string_view text);
+
 Result<void> check_tier(std::string_view name, std::string_view where);
 Result<void> check_required(std::string_view name, std::string_view where);
 

@@ -83,6 +83,48 @@ Json denials_record(const std::vector<Denial>& denials) {
   return record;
 }
 
+std::string_view change_name(FileChange change) {
+  switch (change) {
+    case FileChange::added:
+      return "added";
+    case FileChange::modified:
+      return "modified";
+    case FileChange::deleted:
+      break;
+  }
+  return "deleted";
+}
+
+void put_path(Json& record, const std::string& name, const std::string& path) {
+  record[name] = path;
+  if (!is_utf8(path)) record[name + "_base64"] = base64(path);
+}
+
+Json files_record(const std::vector<FileRecord>& files) {
+  Json record = Json::array();
+  for (const FileRecord& file : files) {
+    Json row = Json::object();
+    put_path(row, "path", file.path);
+    put_path(row, "saved_as", file.saved_as);
+    row["size"] = file.size;
+    row["sha256"] = file.sha256;
+    row["change"] = change_name(file.change);
+    record.push_back(std::move(row));
+  }
+  return record;
+}
+
+Json skipped_record(const std::vector<SkippedFile>& files) {
+  Json record = Json::array();
+  for (const SkippedFile& file : files) {
+    Json row = Json::object();
+    put_path(row, "path", file.path);
+    row["reason"] = file.reason;
+    record.push_back(std::move(row));
+  }
+  return record;
+}
+
 Json walls_record(const std::vector<WeakerWall>& walls) {
   Json record = Json::array();
   for (const WeakerWall& wall : walls) record.push_back({{"name", wall.name}, {"why", wall.why}});
@@ -124,7 +166,7 @@ std::string_view status_name(RunStatus status) {
 int exit_status(const Outcome& outcome) {
   switch (outcome.status) {
     case RunStatus::ok:
-      return 0;
+      return outcome.files_truncated ? error_exit_status(ErrorCode::bad_collect) : 0;
     case RunStatus::error:
     case RunStatus::signal:
     case RunStatus::pids:
@@ -156,6 +198,9 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["usage"] = usage_record(outcome.usage);
   record["limits"] = limits_record(outcome.limits);
   record["denials"] = denials_record(outcome.denials);
+  record["files"] = files_record(outcome.files);
+  record["files_skipped"] = skipped_record(outcome.files_skipped);
+  record["files_truncated"] = outcome.files_truncated;
   record["isolation"] = isolation_record(outcome.isolation);
   return dump_json(record);
 }

@@ -68,6 +68,23 @@ struct Isolation {
   std::vector<WeakerWall> missing;
 };
 
+enum class FileChange { added, modified, deleted };
+
+// A file of the sandbox's that the caller got.
+struct FileRecord {
+  std::string path;      // inside
+  std::string saved_as;  // on the host, beginning as the caller wrote the folder
+  std::uint64_t size = 0;
+  std::string sha256;  // 64 hexadecimal digits
+  FileChange change = FileChange::added;
+};
+
+// Something that was to be collected and was not.
+struct SkippedFile {
+  std::string path;  // inside
+  std::string reason;
+};
+
 struct Outcome {
   RunStatus status = RunStatus::internal;
   std::optional<int> exit_code;  // set when the program exited
@@ -80,6 +97,9 @@ struct Outcome {
   Usage usage;
   Limits limits;
   std::vector<Denial> denials;
+  std::vector<FileRecord> files;
+  std::vector<SkippedFile> files_skipped;
+  bool files_truncated = false;  // a file's content was left behind: a limit, a file in the way, a full disk
   Isolation isolation;
 };
 

@@ -23,14 +23,45 @@ TEST(Outcome, HasTheKeysOfTheRecord) {
   const Json record = record_of(Outcome{});
   std::vector<std::string> keys;
   for (const auto& member : record.items()) keys.push_back(member.key());
-  EXPECT_THAT(keys, ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
-                                "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
-                                "usage", "limits", "denials", "isolation"));
+  EXPECT_THAT(keys,
+              ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
+                          "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
+                          "usage", "limits", "denials", "files", "files_skipped", "files_truncated", "isolation"));
   EXPECT_EQ(record["limits"]["memory_bytes"], 256 * kMiB);
   EXPECT_EQ(record["limits"]["timeout_ms"], 30000);
   EXPECT_EQ(record["limits"]["cpus"], 1.0);
   EXPECT_EQ(record["limits"]["tasks"], 256);
   EXPECT_EQ(record["limits"].size(), limit_rows().size());
+}
+
+TEST(Outcome, TellsOfCollectedFiles) {
+  Outcome outcome;
+  outcome.files = {{"/out/a", "./r/a", 3, std::string(64, '0'), FileChange::added},
+                   {"/out/\xFF", "./r/\xFF", 0, std::string(64, 'f'), FileChange::modified}};
+  outcome.files_skipped = {{"/out/l", "a symbolic link"}};
+  outcome.files_truncated = true;
+  const Json record = record_of(outcome);
+  EXPECT_EQ(record["files"][0], Json({{"path", "/out/a"},
+                                      {"saved_as", "./r/a"},
+                                      {"size", 3},
+                                      {"sha256", std::string(64, '0')},
+                                      {"change", "added"}}));
+  EXPECT_EQ(record["files"][1]["path"], "/out/\uFFFD");
+  EXPECT_EQ(record["files"][1]["path_base64"], "L291dC//");
+  EXPECT_EQ(record["files"][1]["change"], "modified");
+  EXPECT_EQ(record["files_skipped"], Json::array({{{"path", "/out/l"}, {"reason", "a symbolic link"}}}));
+  EXPECT_EQ(record["files_truncated"], true);
+}
+
+TEST(Outcome, WhatWasLeftBehindIsNoSuccess) {
+  Outcome outcome;
+  outcome.status = RunStatus::ok;
+  EXPECT_EQ(exit_status(outcome), 0);
+  outcome.files_truncated = true;
+  EXPECT_EQ(exit_status(outcome), 125);
+  outcome.status = RunStatus::error;
+  outcome.exit_code = 3;
+  EXPECT_EQ(exit_status(outcome), 3);
 }
 
 TEST(Outcome, KeepsOutputLossless) {

@@ -28,6 +28,11 @@ constexpr PolicyKey kKeys[] = {
     {"on_output_limit", PolicyForm::text, "past the output limit: truncate (drop the rest) or kill (end the run)",
      &RunPolicy::set_on_output_limit},
     {"stdin", PolicyForm::text, "what the program reads: inherit (the caller's) or none", &RunPolicy::set_stdin},
+    {"collect", PolicyForm::list,
+     "files to fetch at the end, each as \"SRC:DST\": from the writable space inside to a folder of the host",
+     &RunPolicy::add_collect_text},
+    {"collect_existing", PolicyForm::text, "files that are in the folder already: keep them, or replace them",
+     &RunPolicy::set_collect_existing},
     {"pass_environment", PolicyForm::list, "names of variables whose values are the caller's (the flag is -e NAME)",
      &RunPolicy::add_pass_environment},
     {"limits", PolicyForm::table, "resource limits by name", nullptr},
@@ -43,6 +48,11 @@ constexpr PolicyFlag kFlags[] = {
     {"venv", "PATH", "", "venv", "virtual environment or interpreter folder, seen read-only at the same path",
      &RunPolicy::set_venv},
     {"workdir", "PATH", "", "workdir", "working folder inside; without it, HOME", &RunPolicy::set_workdir},
+    {"collect", "SRC:DST", "", "collect",
+     "at the end, save files from inside (/out or '/tmp/*.png') to a folder of the host; /out is made for it",
+     &RunPolicy::add_collect_text},
+    {"collect-overwrite", "", "replace", "collect_existing", "let collected files replace files of the folder",
+     &RunPolicy::set_collect_existing},
     {"hide", "PATH", "", "hide", "show this path of the image empty", &RunPolicy::add_hide},
     {"require", "NAME", "", "require", "refuse to run unless this wall or limit (or all) holds in full",
      &RunPolicy::add_require},
@@ -199,6 +209,31 @@ Result<void> RunPolicy::add_mount_text(std::string_view text, std::string_view w
   mount.source = rest.substr(0, colon);
   mount.target = rest.substr(colon + 1);
   return add_mount(std::move(mount), where);
+}
+
+Result<void> RunPolicy::set_collect_existing(std::string_view word, std::string_view where) {
+  if (word == "keep") {
+    spec_.collect_existing = ExistingFiles::keep;
+  } else if (word == "replace") {
+    spec_.collect_existing = ExistingFiles::replace;
+  } else {
+    return bad(where, fmt::format("{} is not known; {}", quote(word), quoted_words("keep", "replace")));
+  }
+  return {};
+}
+
+Result<void> RunPolicy::add_collect_text(std::string_view text, std::string_view where) {
+  // The folder on the host may hold colons; in SRC, ? stands for one.
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
+    return bad(where, fmt::format("{} names no files to collect; write SRC:DST, such as /out:./results", quote(text)));
+  }
+  CollectSpec collect{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
+  collect = TRY(checked_collect(std::move(collect), where));
+  if (std::find(spec_.collect.begin(), spec_.collect.end(), collect) == spec_.collect.end()) {
+    spec_.collect.push_back(std::move(collect));
+  }
+  return {};
 }
 
 Result<SandboxSpec> RunPolicy::resolve(EnvironmentLookup lookup) const {

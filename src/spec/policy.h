@@ -38,11 +38,13 @@ class RunPolicy {
   Result<void> add_hide(std::string_view path, std::string_view where);
   Result<void> add_require(std::string_view name, std::string_view where);  // a wall, a limit, or "all"
   Result<void> add_environment(EnvironmentRequest request);
+  Result<void> set_collect_existing(std::string_view word, std::string_view where);  // keep, replace
   Result<void> add_mount(MountSpec mount, std::string_view where);
 
-  // The texts of -e (NAME or NAME=VALUE) and --mount (SRC:DST[:ro|rw]).
+  // The texts of -e (NAME or NAME=VALUE), --mount (SRC:DST[:ro|rw]) and --collect (SRC:DST).
   Result<void> add_environment_text(std::string_view text, std::string_view where);
   Result<void> add_mount_text(std::string_view text, std::string_view where);
+  Result<void> add_collect_text(std::string_view text, std::string_view where);
   Result<void> add_pass_environment(std::string_view name, std::string_view where);
 
   // The spec as far as it is known: the environment is still empty, and nothing is set to run.

@@ -48,6 +48,8 @@ tier = "container"
 workdir = "/data//x/"
 venv = ".venv"
 hide = ["/usr/local/secrets", "/usr/share/x"]
+collect = ["/out:./results", "/tmp//*.png:/srv/a:b"]
+collect_existing = "replace"
 require = ["memory", "landlock"]
 on_output_limit = "kill"
 stdin = "none"
@@ -84,6 +86,8 @@ TEST(PolicyFile, SetsEverything) {
   EXPECT_EQ(spec.venv, ".venv");
   EXPECT_THAT(spec.hidden_paths, ElementsAre("/usr/local/secrets", "/usr/share/x"));
   EXPECT_THAT(spec.required, ElementsAre("memory", "landlock"));
+  EXPECT_THAT(spec.collect, ElementsAre(CollectSpec{"/out", "./results"}, CollectSpec{"/tmp/*.png", "/srv/a:b"}));
+  EXPECT_EQ(spec.collect_existing, ExistingFiles::replace);
   EXPECT_EQ(spec.output_policy, OutputPolicy::kill);
   EXPECT_EQ(spec.stdin_source, StdinSource::none);
   EXPECT_THAT(spec.environment,
@@ -145,7 +149,7 @@ TEST(PolicyFile, CanNotShowWhatIsNotUtf8) {
 TEST(PolicyFile, SaysWhereAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("\n\nmemroy = 1"),
             "p.toml:3: memroy: there is no such key; known: tier, workdir, venv, hide, require, "
-            "on_output_limit, stdin, pass_environment, limits, environment and mounts");
+            "on_output_limit, stdin, collect, collect_existing, pass_environment, limits, environment and mounts");
   EXPECT_EQ(refusal("[limits]\nmemroy = 1"), "p.toml:2: limits.memroy: there is no such key; did you mean memory?");
   EXPECT_EQ(refusal("mount = []"), "p.toml:1: mount: there is no such key; did you mean mounts?");
   EXPECT_EQ(refusal("[limits]\nmemory = true"),
@@ -187,6 +191,10 @@ TEST(PolicyFile, RefusesBadValues) {
         "require = [\"everything\"]",
         "on_output_limit = \"stop\"",
         "stdin = true",
+        "collect = \"/out:x\"",
+        "collect = [\"/out\"]",
+        "collect = [\"out:x\"]",
+        "collect_existing = \"yes\"",
         "pass_environment = [\"A=B\"]",
         "pass_environment = [\"\"]",
         "[environment]\nA = 1",
@@ -294,6 +302,20 @@ TEST(Policy, ReadsMountsAsWrittenOnTheCommandLine) {
     ASSERT_FALSE(added) << text;
     EXPECT_THAT(added.error().message, StartsWith("--mount: "));
   }
+}
+
+TEST(Policy, ReadsWhatToCollect) {
+  RunPolicy policy;
+  for (const char* text : {"", ":", "/out", "/out:", ":x", "out:x", "/:x", "/*:x", "/o?t/a:x", "/proc/1:x",
+                           "/dev/shm:x", "/sys:x", "/out/../tmp:x"}) {
+    const auto added = policy.add_collect_text(text, "--collect");
+    ASSERT_FALSE(added) << text;
+    EXPECT_THAT(added.error().message, StartsWith("--collect: ")) << text;
+  }
+  ASSERT_TRUE(policy.add_collect_text("/out/:a", "--collect"));
+  ASSERT_TRUE(policy.add_collect_text("/out:a", "--collect"));
+  ASSERT_TRUE(policy.add_collect_text("/out:b:c", "--collect"));
+  EXPECT_THAT(policy.spec().collect, ElementsAre(CollectSpec{"/out", "a"}, CollectSpec{"/out", "b:c"}));
 }
 
 TEST(Policy, WantsPassedVariablesToBeSet) {

@@ -270,6 +270,10 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
   TRY_VOID(check(spec.workdir, "workdir"));
   TRY_VOID(check(spec.venv, "venv"));
   for (const std::string& path : spec.hidden_paths) TRY_VOID(check(path, "hide"));
+  for (const CollectSpec& collect : spec.collect) {
+    TRY_VOID(check(collect.source, "collected path"));
+    TRY_VOID(check(collect.destination, "folder for collected files"));
+  }
   for (const MountSpec& mount : spec.mounts) {
     TRY_VOID(check(mount.source, "mount source"));
     TRY_VOID(check(mount.target, "mount target"));
@@ -293,6 +297,12 @@ void put_top_keys(std::string& out, const RunPolicy& policy) {
   if (!spec.workdir.empty()) put("workdir", toml_string(spec.workdir));
   if (!spec.venv.empty()) put("venv", toml_string(spec.venv));
   if (!spec.hidden_paths.empty()) put("hide", toml_list(spec.hidden_paths));
+  if (!spec.collect.empty()) {
+    std::vector<std::string> collected;
+    for (const CollectSpec& collect : spec.collect) collected.push_back(collect.source + ":" + collect.destination);
+    put("collect", toml_list(collected));
+  }
+  if (spec.collect_existing == ExistingFiles::replace) put("collect_existing", "\"replace\"");
   if (!spec.required.empty()) put("require", toml_list(spec.required));
   put("on_output_limit", spec.output_policy == OutputPolicy::kill ? "\"kill\"" : "\"truncate\"");
   put("stdin", spec.stdin_source == StdinSource::none ? "\"none\"" : "\"inherit\"");

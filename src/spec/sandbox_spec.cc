@@ -155,6 +155,23 @@ Result<void> check_image_reference(std::string_view reference, std::string_view 
   return is_image_path(reference) ? check_path(reference, where) : check_image_name(reference, where);
 }
 
+bool has_wildcard(std::string_view text) {
+  return text.find_first_of("*?[\\") != std::string_view::npos;
+}
+
+Result<CollectSpec> checked_collect(CollectSpec collect, std::string_view where) {
+  collect.source = TRY(normal_inside_path(collect.source, fmt::format("{}: the files inside", where)));
+  TRY_VOID(check_path(collect.destination, fmt::format("{}: the folder on the host", where)));
+  for (const std::string_view folder : kReservedFolders) {
+    if (is_within(collect.source, folder))
+      return bad(where, fmt::format("{}: nothing is collected from {}", quote(collect.source), folder));
+  }
+  const std::string_view first = std::string_view(collect.source).substr(1, collect.source.find('/', 1) - 1);
+  if (!first.empty() && !has_wildcard(first)) return collect;
+  return bad(where, fmt::format("{}: name the folder that holds the files, such as /out or '/tmp/*.png'",
+                                quote(collect.source)));
+}
+
 Result<void> check_tier(std::string_view name, std::string_view where) {
   std::vector<std::string_view> known;
   for (const NamedRow& row : tier_rows()) {
@@ -176,6 +193,7 @@ Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_limits(spec.limits));
   for (const auto& variable : spec.environment) TRY_VOID(check_environment_variable(variable, "environment"));
   TRY_VOID(check_mounts(spec.mounts));
+  for (const CollectSpec& collect : spec.collect) TRY(checked_collect(collect, "collect"));
   for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
   TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));

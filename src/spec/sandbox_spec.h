@@ -20,6 +20,19 @@ struct MountSpec {
   bool operator==(const MountSpec&) const = default;
 };
 
+// Files that the caller gets back once every process of the sandbox is gone (docs/collect.md).
+struct CollectSpec {
+  std::string source;       // absolute, inside, in the writable space; its parts may hold wildcards (glob(7))
+  std::string destination;  // a folder on the host, made when missing; relative to the caller's working folder
+
+  bool operator==(const CollectSpec&) const = default;
+};
+
+enum class ExistingFiles {
+  keep,     // what is in the destination already stays; the collected file is left behind, and the record says so
+  replace,  // regular files are replaced; links, folders and the rest are never
+};
+
 struct EnvironmentVariable {
   std::string name;
   std::string value;
@@ -46,6 +59,8 @@ struct SandboxSpec {
   Limits limits;
   std::vector<EnvironmentVariable> environment;  // beyond PATH, HOME, LANG and TZ; later entries win
   std::vector<MountSpec> mounts;
+  std::vector<CollectSpec> collect;
+  ExistingFiles collect_existing = ExistingFiles::keep;
   std::vector<std::string> hidden_paths;  // absolute, inside the image: shown empty
   std::string venv;                       // a virtual environment or interpreter prefix on the host; empty: none
   std::string workdir;                    // absolute, inside; empty: HOME

@@ -52,6 +52,16 @@ TEST(Validate, ChecksEveryLimit) {
   }
 }
 
+TEST(Validate, ChecksWhatToCollect) {
+  SandboxSpec spec = good_spec();
+  spec.collect = {{"/out", "x"}, {"/tmp/a:b/*", "/"}};
+  EXPECT_TRUE(validate(spec));
+  spec.collect.push_back({"/*", "x"});
+  EXPECT_THAT(refusal(spec), HasSubstr("name the folder that holds the files"));
+  spec.collect.back() = {"/out", ""};
+  EXPECT_THAT(refusal(spec), HasSubstr("the folder on the host: the path is empty"));
+}
+
 TEST(Validate, RefusesUnknownNames) {
   SandboxSpec tier = good_spec();
   tier.tier = "kernel";

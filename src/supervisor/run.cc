@@ -10,6 +10,7 @@
 
 #include "base/utf8.h"
 #include "belljar/belljar.h"
+#include "files/collect.h"
 #include "spec/limits.h"
 #include "supervisor/streams.h"
 #include "tiers/tier.h"
@@ -224,11 +225,25 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   conclude(RunStatus::error, "");
 }
 
+// What the caller wanted to get back. Also of a program that was killed: what it had written is there.
+Result<void> collect(const SandboxSpec& spec, RunningSandbox& sandbox, std::vector<CollectDestination>& destinations,
+                     int cancel_fd, Outcome* outcome) {
+  const std::vector<WritablePlace> writable = TRY(sandbox.take_writable_places());
+  std::vector<CollectPlace> places;
+  for (const WritablePlace& place : writable) places.push_back({place.path, place.folder.get()});
+  Collected collected = collect_files(spec, places, destinations, cancel_fd);
+  outcome->files = std::move(collected.files);
+  outcome->files_skipped = std::move(collected.skipped);
+  outcome->files_truncated = collected.truncated;
+  return {};
+}
+
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
   const std::uint64_t start_ms = monotonic_ms();
   const SigpipeBlock no_sigpipe;
   const Tier* tier = TRY(find_tier(spec.tier));
+  std::vector<CollectDestination> destinations = TRY(open_destinations(spec.collect));
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
   const std::uint64_t deadline_ms = monotonic_ms() + spec.limits.timeout.value;
   Supervision supervision(spec, io, *sandbox, deadline_ms);
@@ -248,6 +263,11 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.duration_ms = ended_ms - start_ms;
   supervision.drain();
   TierExit exit = sandbox->finish();
+  if (!spec.collect.empty() && !exit.error) {
+    // A caller who stopped the program still gets what it wrote.
+    const int cancel_fd = supervision.cause() == KillCause::cancelled ? -1 : io.cancel_fd;
+    TRY_VOID(collect(spec, *sandbox, destinations, cancel_fd, &outcome));
+  }
   supervision.flush();
   KillCause cause = supervision.cause();
   // Where this process was stopped (SIGSTOP) past the deadline, the watcher kept it.
@@ -280,6 +300,7 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
     return outcome;
   }
   make_harmless(&outcome->reason);
+  for (SkippedFile& file : outcome->files_skipped) make_harmless(&file.reason);
   if (outcome->error) make_harmless(&outcome->error->message);
   return outcome;
 }

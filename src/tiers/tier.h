@@ -35,6 +35,12 @@ struct TierExit {
   std::vector<Denial> denials;
 };
 
+// A folder of the sandbox's own in which its program could write, with what it left there.
+struct WritablePlace {
+  std::string path;  // inside
+  Fd folder;         // O_PATH
+};
+
 // One started sandbox. Its destructor kills everything in it and removes what it left. Should this process be killed, a
 // watcher does the same (watcher.h).
 class RunningSandbox {
@@ -56,6 +62,11 @@ class RunningSandbox {
 
   // Reaps, reads the usage and cleans up. Call once, after ended_fd() became readable.
   virtual TierExit finish() = 0;
+
+  // Where SandboxSpec::collect asked for it: the writable places, which outlive the sandbox by these descriptors; no
+  // mount of the caller's is visible below them. Call once, after ended_fd() became readable. Empty where the sandbox
+  // ended before it had any; an error where what it handed over is no such thing.
+  virtual Result<std::vector<WritablePlace>> take_writable_places() = 0;
 
   virtual const Isolation& isolation() const = 0;
 

@@ -40,6 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // The same bytes as values of flags.
   belljar::RunPolicy flags;
   (void)flags.add_mount_text(text, "--mount");
+  (void)flags.add_collect_text(text, "--collect");
   (void)flags.add_environment_text(text, "-e");
   for (const belljar::LimitRow& row : belljar::limit_rows()) {
     if (const auto value = belljar::parse_limit(row, text, "flag")) {

@@ -25,11 +25,11 @@ RECORD_KEYS = {
     "status": str, "exit_code": (int, type(None)), "signal": (int, type(None)), "reason": str,
     "error": (dict, type(None)), "stdout": str, "stderr": str, "stdout_truncated": bool, "stderr_truncated": bool,
     "stdout_bytes_total": int, "stderr_bytes_total": int, "duration_ms": int, "usage": dict, "limits": dict,
-    "denials": list, "isolation": dict,
+    "denials": list, "files": list, "files_skipped": list, "files_truncated": bool, "isolation": dict,
 }
 USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "memory_peak_bytes", "processes_peak", "disk_written_bytes"}
 LIMIT_KEYS = {"memory_bytes", "cpus", "tasks", "timeout_ms", "tmp_size_bytes", "tmp_inodes", "open_files",
-              "output_bytes"}
+              "output_bytes", "collect_file_bytes", "collect_size_bytes", "collect_entries"}
 STATUSES = {"ok", "error", "timeout", "memory", "pids", "disk", "output", "signal", "cancelled", "denied", "internal"}
 
 
@@ -78,6 +78,12 @@ def record_faults(record: dict, content: bool = True) -> list[str]:
     for row in record["denials"]:
         if row.keys() != {"kind", "target", "rule", "hint", "count"}:
             faults.append(f"denial {row}")
+    for row in record["files"]:
+        if row.keys() - {"path_base64", "saved_as_base64"} != {"path", "saved_as", "size", "sha256", "change"}:
+            faults.append(f"file {row}")
+    for row in record["files_skipped"]:
+        if row.keys() - {"path_base64"} != {"path", "reason"} or not row["reason"]:
+            faults.append(f"skipped file {row}")
     if record["error"] is not None and record["error"].keys() != {"code", "message"}:
         faults.append(f"error {record['error']}")
     if (record["reason"] == "") != (record["status"] in ("ok", "error")):

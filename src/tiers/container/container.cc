@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +21,7 @@
 
 #include "cgroup/cgroup.h"
 #include "host/mount.h"
+#include "host/open_path.h"
 #include "host/privilege.h"
 #include "host/process.h"
 #include "image/host_image.h"
@@ -124,6 +127,7 @@ class ContainerSandbox final : public RunningSandbox {
   void kill() override { init_.kill(); }
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
+  Result<std::vector<WritablePlace>> take_writable_places() override;
   void abandon() override;
 
  private:
@@ -139,6 +143,7 @@ class ContainerSandbox final : public RunningSandbox {
   Isolation isolation_;
   HostStreams streams_;
   Fd control_;
+  Fd space_link_;
   Fd image_lock_;
   std::optional<LeaseFile> cpu_pins_;
   std::optional<UidRange> uids_;
@@ -264,6 +269,47 @@ TierExit ContainerSandbox::finish() {
   return std::move(exit_);
 }
 
+// The descriptor that init handed over on `link`; none where it ended before. Init is treated as hostile here too: what
+// came is a folder of a tmpfs, or an error.
+Result<Fd> receive_space(int link) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  ssize_t count;
+  do {
+    count = ::recvmsg(link, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (count < 0 && errno == EINTR);
+  const cmsghdr* const part = count > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
+  if (part == nullptr || part->cmsg_type != SCM_RIGHTS) return Fd();
+  int received = -1;
+  std::memcpy(&received, CMSG_DATA(part), sizeof received);
+  Fd space(received);
+  struct statfs kind{};
+  if (::fstatfs(space.get(), &kind) == 0 && kind.f_type == TMPFS_MAGIC) return space;
+  return fail(ErrorCode::internal, "the sandbox's init handed over something else than its writable space");
+}
+
+Result<std::vector<WritablePlace>> ContainerSandbox::take_writable_places() {
+  const Fd space = TRY(receive_space(space_link_.get()));
+  std::vector<WritablePlace> places;
+  if (!space.is_open()) return places;
+  const auto add = [&](const std::string& path, const std::string& name) -> Result<void> {
+    auto folder = host::open_on_same_mount(space.get(), name.c_str(), O_PATH | O_DIRECTORY);
+    if (!folder)
+      return fail(ErrorCode::internal, fmt::format("{} can't be opened: {}", path, errno_text(folder.error().value)));
+    places.push_back({path, std::move(*folder)});
+    return {};
+  };
+  TRY_VOID(add("/tmp", "tmp"));
+  for (std::size_t i = 0; i < plan_.own_folders.size(); ++i) TRY_VOID(add(plan_.own_folders[i], std::to_string(i)));
+  return places;
+}
+
 // Starts one sandbox; each function is a step that leaves what it made in the ContainerSandbox, whose destructor undoes
 // it.
 class Starter {
@@ -345,7 +391,15 @@ class Starter {
     init.stdin_read = in->read.get();
     init.stdout_write = out->write.get();
     init.stderr_write = err->write.get();
-    sandbox_ends_ = {std::move(control), std::move(in->read), std::move(out->write), std::move(err->write)};
+    Fd space_link;
+    if (!sandbox_->spec_.collect.empty()) {
+      if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("a socket pair", errno);
+      sandbox_->space_link_ = Fd(ends[0]);
+      space_link = Fd(ends[1]);
+      init.space_link = space_link.get();
+    }
+    sandbox_ends_ = {std::move(control), std::move(in->read), std::move(out->write), std::move(err->write),
+                     std::move(space_link)};
     sandbox_->streams_ = {std::move(in->write), std::move(out->read), std::move(err->read)};
     return {};
   }
@@ -495,7 +549,7 @@ class Starter {
   bool is_root_ = false;
   OwnStat own_;
   cpu_set_t cpus_{};
-  std::array<Fd, 4> sandbox_ends_;
+  std::array<Fd, 5> sandbox_ends_;
   Fd proc_folder_;
   Fd caller_map_;
 };

@@ -102,6 +102,7 @@ void enforce_landlock(const InitPlan& plan) {
   check(plan, kStep, host::landlock_grant_execution(rules, root));
   ::close(root);
   for (const char* path : {"/tmp", "/dev", "/dev/mqueue", "/proc"}) grant(path, host::PathKind::folder);
+  for (const char* path : plan.own_folders) grant(path, host::PathKind::folder);
   for (const InitMount& mount : plan.mounts) {
     if (mount.changes_allowed) {
       grant(mount.target, mount.is_folder ? host::PathKind::folder : host::PathKind::file);
@@ -294,7 +295,7 @@ void init_main(const InitPlan& plan) {
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
   ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
   // The clone copied all of the supervisor's.
-  host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write});
+  host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.space_link});
   make_namespaces(plan);
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));

@@ -111,6 +111,7 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
   to.proc_files = arena.file_list(from.proc_files);
   to.hidden_paths = arena.texts(from.hidden_paths);
   to.sockets = arena.texts(from.sockets);
+  to.own_folders = arena.texts(from.own_folders);
   to.dev_is_mounted = from.dev_is_mounted;
   to.tmp_size = arena.text(from.tmp_size);
   to.tmp_inodes = arena.text(from.tmp_inodes);

@@ -51,6 +51,7 @@ struct InitPlan {
   int stdin_read = -1;
   int stdout_write = -1;
   int stderr_write = -1;
+  int space_link = -1;  // with SandboxSpec::collect: a socket on which init hands its writable space over
 
   // Before `go`: see StartPlan, whose members these are.
   std::span<const InitMount> mounts;
@@ -60,6 +61,7 @@ struct InitPlan {
   std::span<const InitFile> proc_files;
   std::span<const char* const> hidden_paths;
   std::span<const char* const> sockets;
+  std::span<const char* const> own_folders;
   bool dev_is_mounted = false;
   const char* tmp_size = nullptr;
   const char* tmp_inodes = nullptr;

@@ -87,17 +87,6 @@ std::string link_in_path(const std::string& source) {
                      other.empty() ? "name the folder itself" : fmt::format("if {} is meant, name that", other));
 }
 
-// Where an open file is, as the kernel names it.
-Result<std::string> path_of(const Fd& opened) {
-  std::array<char, PATH_MAX> path{};
-  const std::string link = fmt::format("/proc/self/fd/{}", opened.get());
-  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
-  if (length <= 0 || static_cast<std::size_t>(length) == path.size() || path[0] != '/') {
-    return fail(ErrorCode::bad_mount, fmt::format("can't tell where a mount's source is; is /proc mounted?"));
-  }
-  return std::string(path.data(), static_cast<std::size_t>(length));
-}
-
 Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& facts) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::bad_mount, fmt::format("--mount {}:{}: {}", spec.source, spec.target, why));
@@ -108,8 +97,10 @@ Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& f
   auto opened = host::open_without_links(spec.source.c_str(), O_PATH);
   if (!opened && opened.error().value == ELOOP) return refuse(link_in_path(spec.source));
   if (!opened) return refuse(errno_text(opened.error().value));
-  std::string path = TRY(path_of(*opened));
-  PlannedMount mount = TRY(image_mount(std::move(*opened), std::move(path), spec.target, kQuiet));
+  auto path = host::path_of(opened->get());
+  if (!path)
+    return refuse(fmt::format("can't tell where it is: {}; is /proc mounted?", errno_text(path.error().value)));
+  PlannedMount mount = TRY(image_mount(std::move(*opened), std::move(*path), spec.target, kQuiet));
   struct stat status{};
   if (::fstat(mount.opened.get(), &status) != 0) return refuse(errno_text(errno));
   mount.is_folder = S_ISDIR(status.st_mode);
@@ -146,6 +137,40 @@ Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartP
                             kPassedFdsMax - other_files - (plan->mounts.size() - spec.mounts.size())));
   }
   return {};
+}
+
+// Where `path` lies at or below `folder`.
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+// The writable places that the caller wants files from, besides /tmp.
+Result<void> plan_own_folders(const SandboxSpec& spec, StartPlan* plan) {
+  for (const CollectSpec& collect : spec.collect) {
+    const std::string place = collect.source.substr(0, collect.source.find('/', 1));
+    if (place == "/tmp") continue;
+    const bool is_image =
+        is_reserved_target(place) ||
+        std::ranges::any_of(
+            plan->mounts, [&](const PlannedMount& mount) { return !mount.is_caller_mount && mount.target == place; }) ||
+        std::ranges::any_of(plan->root_links, [&](const RootLink& link) { return link.name == place; });
+    const auto mount = std::ranges::find_if(plan->mounts, [&](const PlannedMount& each) {
+      return each.is_caller_mount && is_within(collect.source, each.target);
+    });
+    if (is_image || mount != plan->mounts.end()) {
+      return fail(ErrorCode::bad_collect,
+                  fmt::format("--collect {}:{}: {}", collect.source, collect.destination,
+                              is_image ? fmt::format("{} belongs to the read-only image; files are collected from /tmp "
+                                                     "or from a new folder, such as /out",
+                                                     place)
+                                       : fmt::format("{} is mounted from the host, so the files are there already",
+                                                     mount->target)));
+    }
+    if (std::ranges::find(plan->own_folders, place) == plan->own_folders.end()) plan->own_folders.push_back(place);
+  }
+  if (plan->own_folders.size() <= kOwnFoldersMax) return {};
+  return fail(ErrorCode::bad_collect, fmt::format("--collect: {} new folders below the root are too many; at most {}",
+                                                  plan->own_folders.size(), kOwnFoldersMax));
 }
 
 // Opens the script as the caller and reads its first bytes.
@@ -262,6 +287,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   TRY_VOID(plan_program(spec, &plan));
   TRY_VOID(plan_environment(spec, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));
+  TRY_VOID(plan_own_folders(spec, &plan));
   plan.hidden_paths = spec.hidden_paths;
   plan.tmp_size = std::to_string(spec.limits.tmp_size.value);
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);

@@ -17,6 +17,7 @@ inline constexpr unsigned kSandboxUid = 1000;  // the program's uid and gid insi
 inline constexpr unsigned kIdRangeSize = 65536;
 inline constexpr const char* kHome = "/tmp/home";
 inline constexpr const char* kScriptFolder = "/app";
+inline constexpr std::size_t kOwnFoldersMax = 10;
 
 enum class Privilege {
   root,  // ids of its own range, idmapped mounts
@@ -71,6 +72,7 @@ struct StartPlan {
   std::vector<std::string> hidden_paths;  // shown empty
   std::vector<std::string> sockets;       // of the host's services, in the caller's mounts: shown as empty files
   bool dev_is_mounted = false;            // /dev is one of the mounts; else it is filled from the host's nodes
+  std::vector<std::string> own_folders;   // absolute; writable places below the root, made for SandboxSpec::collect
   std::string tmp_size;                   // bytes of the writable tmpfs
   std::string tmp_inodes;
 

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -153,7 +154,47 @@ void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner)
   }
 }
 
-// Two places under one tmpfs, so that one limit on bytes and inodes bounds both: /tmp and /dev/shm.
+// The supervisor reads through this descriptor what the program will have left. It shows the tmpfs alone, without what
+// is mounted on its other mounts, and keeps it when this mount namespace is gone.
+void hand_over_space(const InitPlan& plan, int space) {
+  char byte = 0;
+  iovec data{&byte, 1};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof space)] = {};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* const part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof space);
+  std::memcpy(CMSG_DATA(part), &space, sizeof space);
+  check(plan, SetupStep::hand_over, errno_result(::sendmsg(plan.space_link, &header, MSG_NOSIGNAL)));
+  ::close(plan.space_link);
+}
+
+// The folders that SandboxSpec::collect names, on the tmpfs that is mounted at /tmp for now. In it they are called "0",
+// "1" and so on.
+void mount_own_folders(const InitPlan& plan) {
+  constexpr SetupStep kStep = SetupStep::mount_writable;
+  unsigned index = 0;
+  for (const char* target : plan.own_folders) {
+    char name[] = "/tmp/0";
+    name[sizeof name - 2] = static_cast<char>('0' + index++);
+    check(plan, kStep, errno_result(::mkdir(name, 0755)));
+    if (plan.privilege == Privilege::root) {
+      check(plan, kStep, errno_result(::chown(name, kSandboxUid, kSandboxUid)));
+    }
+    const int folder = check(plan, kStep, host::clone_mount(AT_FDCWD, name, host::Recursion::no));
+    const int place = make_folder(plan, target, std::strlen(target), kStep, 0);
+    check(plan, kStep, host::attach_mount(folder, place, ""));
+    ::close(place);
+    ::close(folder);
+  }
+}
+
+// Places under one tmpfs, so that one limit on bytes and inodes bounds all: /tmp, /dev/shm and plan.own_folders.
 void mount_writable_space(const InitPlan& plan) {
   constexpr SetupStep kStep = SetupStep::mount_writable;
   const host::FilesystemOption options[] = {{"size", plan.tmp_size}, {"nr_inodes", plan.tmp_inodes}, {"mode", "0755"}};
@@ -163,6 +204,7 @@ void mount_writable_space(const InitPlan& plan) {
     check(plan, kStep, errno_result(::mkdir(name, 0777)));
     check(plan, kStep, errno_result(::chmod(name, 01777)));
   }
+  mount_own_folders(plan);
   const int shm = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/shm", host::Recursion::no));
   const int tmp = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/tmp", host::Recursion::no));
   check(plan, kStep, host::attach_mount(tmp, AT_FDCWD, "/tmp"));
@@ -171,6 +213,7 @@ void mount_writable_space(const InitPlan& plan) {
   if (plan.privilege == Privilege::root) {
     check(plan, SetupStep::home, errno_result(::chown(kHome, kSandboxUid, kSandboxUid)));
   }
+  if (plan.space_link >= 0) hand_over_space(plan, space);
   ::close(shm);
   ::close(tmp);
   ::close(space);
