@@ -1,0 +1,45 @@
+"""What the cases of result collection share: a run whose files are fetched, and a look at what came."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from harness import Caller, Result
+from outside import OutsideTest
+
+
+def tree(folder: Path) -> dict[bytes, bytes | str]:
+    """Everything below the folder without following a link: content of files, "folder", or what else it is."""
+    found: dict[bytes, bytes | str] = {}
+    top = os.fsencode(folder)
+    for here, folders, files in os.walk(top):
+        for name in folders + files:
+            path = os.path.join(here, name)
+            short = os.path.relpath(path, top)
+            if os.path.islink(path):
+                found[short] = "link"
+            elif os.path.isdir(path):
+                found[short] = "folder"
+            elif os.path.isfile(path):
+                found[short] = Path(os.fsdecode(path)).read_bytes()
+            else:
+                found[short] = "special"
+    return found
+
+
+def fingerprint(path: str | Path) -> tuple:
+    """What must not change about a file of the host's."""
+    status = os.lstat(path)
+    content = hashlib.sha256(Path(path).read_bytes()).hexdigest() if os.path.isfile(path) else None
+    return (status.st_mode, status.st_uid, status.st_gid, status.st_nlink, status.st_mtime_ns, content)
+
+
+class CollectTest(OutsideTest):
+    def results(self, caller: Caller, name: str = "results") -> Path:
+        return self.host_folder(f"{name}-{caller}", caller)
+
+    def fetch(self, probe: str | list[str], to: Path, caller: Caller, flags: list[str] = (), source: str = "/out") -> Result:
+        return self.sandbox(probe, ["--collect", f"{source}:{to}", *flags], caller)
+
+    def reasons(self, result: Result) -> dict[str, str]:
+        return {row["path"]: row["reason"] for row in result.record["files_skipped"]}
