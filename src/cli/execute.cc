@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -82,6 +84,34 @@ void hint_at_outside_interpreter(const SandboxSpec& spec) {
   if (outside) say(outside_interpreter_hint(*outside));
 }
 
+// The caller's terminal hands every key on as it is typed, for as long as this lives (termios(3)).
+class RawTerminal {
+ public:
+  RawTerminal() {
+    if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
+    termios raw = before_;
+    ::cfmakeraw(&raw);
+    is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
+  }
+  RawTerminal(const RawTerminal&) = delete;
+  RawTerminal& operator=(const RawTerminal&) = delete;
+  ~RawTerminal() {
+    if (is_raw_) ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  }
+
+ private:
+  termios before_{};
+  bool is_raw_ = false;
+};
+
+Fd resize_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGWINCH);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  return Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
 RunIo plan_io(const RunOptions& options, int cancel_fd) {
   RunIo io;
   io.stdin_fd = STDIN_FILENO;
@@ -100,8 +130,20 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
 int execute_run(const SandboxSpec& spec, const RunOptions& options) {
   const StopSignals stop;
   RunIo io = plan_io(options, stop.fd());
-  io.on_started = [&spec] { hint_at_outside_interpreter(spec); };
+  Fd resize;
+  std::optional<RawTerminal> raw;
+  if (spec.terminal) {
+    resize = resize_signals();
+    io.terminal_fd = STDIN_FILENO;
+    io.resize_fd = resize.get();
+    io.stdout_form = RunIo::Form::raw;
+  }
+  io.on_started = [&] {
+    hint_at_outside_interpreter(spec);
+    if (spec.terminal) raw.emplace();
+  };
   const Result<Outcome> outcome = run(spec, io);
+  raw.reset();
   if (!outcome) return report_refusal(outcome.error(), options);
   say_what_was_dropped("stdout", outcome->standard_output, spec);
   say_what_was_dropped("stderr", outcome->standard_error, spec);

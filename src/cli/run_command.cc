@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +19,11 @@ namespace belljar {
 namespace {
 
 // The options that are no part of the policy.
-enum class RunFlag : std::size_t { policy, json, status_fd, help, count };
+enum class RunFlag : std::size_t { policy, tty, json, status_fd, help, count };
 
 constexpr Option kRunOptions[] = {
     {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones"},
+    {"tty", "", "give the program a terminal of its own, joined to this one; by default for 24 h"},
     {"json", "", "write the result record to stdout, with the program's output in it"},
     {"status-fd", "N", "write the result record, without output, to descriptor N"},
     {"help", "", "show this help"},
@@ -124,6 +126,29 @@ void set_program(SandboxSpec& spec, const ParsedOptions& parsed) {
   arguments.assign(operands.begin(), operands.end());
 }
 
+// A session at a terminal is as long and as talkative as its user wants, unless limits for these are named.
+Result<void> set_terminal(SandboxSpec& spec, const ParsedOptions& parsed) {
+  if (!is_given(parsed, RunFlag::tty)) return {};
+  if (is_given(parsed, RunFlag::json)) {
+    return fail(ErrorCode::usage,
+                "--tty and --json exclude each other; --status-fd N writes the record beside a terminal");
+  }
+  winsize size{};
+  if (::isatty(STDOUT_FILENO) != 1 || ::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) != 0) {
+    return fail(ErrorCode::usage, "--tty needs a terminal as stdin and stdout; leave it out to use pipes and files");
+  }
+  spec.terminal = TerminalSpec{size.ws_row, size.ws_col};
+  constexpr std::uint64_t kDayMs = std::uint64_t{24} * 60 * 60 * 1000;
+  Limits& limits = spec.limits;
+  if (limits.timeout.source == LimitSource::preset) limits.timeout.value = kDayMs;
+  if (limits.output.source == LimitSource::preset) limits.output.value = kTiB;
+  const char* const kind = std::getenv("TERM");
+  const bool is_named =
+      std::ranges::any_of(spec.environment, [](const auto& variable) { return variable.name == "TERM"; });
+  if (kind != nullptr && !is_named) spec.environment.push_back({"TERM", kind});
+  return {};
+}
+
 Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
   if (parsed.error) return std::unexpected(*parsed.error);
   if (parsed.operands.empty()) {
@@ -135,6 +160,7 @@ Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
   TRY_VOID(apply_flags(policy, parsed));
   SandboxSpec spec = TRY(policy.resolve([](const char* name) -> const char* { return std::getenv(name); }));
   set_program(spec, parsed);
+  TRY_VOID(set_terminal(spec, parsed));
   if (!parsed.after_dashes && spec.script.empty()) return fail(ErrorCode::usage, "the script's name is empty");
   TRY_VOID(validate(spec));
   return spec;
@@ -145,7 +171,7 @@ Result<std::string> show_policy(const ParsedOptions& parsed) {
   if (!parsed.operands.empty()) {
     return fail(ErrorCode::usage, fmt::format("policy show takes options only, not {}", quote(parsed.operands[0])));
   }
-  for (const RunFlag flag : {RunFlag::json, RunFlag::status_fd}) {
+  for (const RunFlag flag : {RunFlag::tty, RunFlag::json, RunFlag::status_fd}) {
     if (!is_given(parsed, flag)) continue;
     const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
     return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));

@@ -2,6 +2,7 @@
 // caller; checked by validate(); carried out by a tier. It names things and opens nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ enum class OutputPolicy {
 
 enum class StdinSource { inherit, none };
 
+// A terminal of the program's own in place of pipes; its first size.
+struct TerminalSpec {
+  unsigned short rows = 24;
+  unsigned short columns = 80;
+
+  bool operator==(const TerminalSpec&) const = default;
+};
+
 struct SandboxSpec {
   std::string tier = "container";
 
@@ -66,6 +75,7 @@ struct SandboxSpec {
   std::string workdir;                    // absolute, inside; empty: HOME
   StdinSource stdin_source = StdinSource::inherit;
   OutputPolicy output_policy = OutputPolicy::truncate;
+  std::optional<TerminalSpec> terminal;  // stdin, stdout and stderr are this; there is no separate stderr then
 
   // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.
   std::vector<std::string> required;

@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -84,6 +86,7 @@ class Supervision {
     kEnded,
     kReport,
     kCancel,
+    kResize,
     kInputSource,
     kInputSink,
     kOutputSource,
@@ -100,6 +103,7 @@ class Supervision {
     sandbox_.kill();
   }
   void move_streams(const std::array<pollfd, kSlots>& ready);
+  void resize();
 
   const SandboxSpec& spec_;
   const RunIo& io_;
@@ -118,6 +122,7 @@ bool Supervision::watch_until_ended() {
     wanted[kEnded] = {sandbox_.ended_fd(), POLLIN, 0};
     wanted[kReport] = {is_reported_ ? -1 : sandbox_.report_fd(), POLLIN, 0};
     wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
+    wanted[kResize] = {io_.resize_fd, POLLIN, 0};
     wanted[kInputSource] = input_.source_poll();
     wanted[kInputSink] = input_.sink_poll();
     wanted[kOutputSource] = output_.source_poll();
@@ -135,9 +140,20 @@ bool Supervision::watch_until_ended() {
       is_reported_ = true;
     }
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
+    if (wanted[kResize].revents != 0) resize();
     if (monotonic_ms() < deadline_ms_) continue;
     if (cause_ != KillCause::none) return false;
     kill(KillCause::timeout);
+  }
+}
+
+// The program's terminal takes the size of the caller's: TIOCGWINSZ of ioctl_tty(2).
+void Supervision::resize() {
+  char dropped[512];
+  (void)::read(io_.resize_fd, dropped, sizeof dropped);
+  winsize size{};
+  if (::ioctl(io_.terminal_fd, TIOCGWINSZ, &size) == 0) {
+    ::ioctl(sandbox_.streams().stdout_read.get(), TIOCSWINSZ, &size);
   }
 }
 

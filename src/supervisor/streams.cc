@@ -22,8 +22,8 @@ void make_nonblocking(int fd) {
 }  // namespace
 
 OutputStream::OutputStream(int source_fd, int sink_fd, RunIo::Form form, bool capture, std::uint64_t limit)
-    : source_fd_(source_fd), sink_fd_(sink_fd), form_(form), capture_(capture), limit_(limit) {
-  make_nonblocking(source_fd);
+    : source_fd_(source_fd), sink_fd_(sink_fd), form_(form), capture_(capture), limit_(limit), at_end_(source_fd < 0) {
+  if (!at_end_) make_nonblocking(source_fd);
 }
 
 pollfd OutputStream::source_poll() const {

@@ -396,7 +396,7 @@ for folder in (b"/tmp", b"/out"):
 
     def test_devices(self):
         self.assertEqual(self.sh("head -c 3 /dev/zero | od -An -tx1; head -c 9 /dev/urandom | wc -c; echo gone > /dev/null; echo x > /dev/full || echo full; ls /dev | tr '\\n' ' '"),
-                         " 00 00 00\n9\nfull\nfd full null ptmx pts random shm stderr stdin stdout tty urandom zero ")
+                         " 00 00 00\n9\nfull\nfd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero ")
 
     def test_setuid_programs_give_nothing(self):
         self.assertEqual(self.sh("grep NoNewPrivs /proc/self/status; (su -c id root < /dev/null || passwd -S root) >&- 2>&- && echo worked; id -u"), "NoNewPrivs:\t1\n1000\n")

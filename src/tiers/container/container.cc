@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -17,7 +18,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <new>
+#include <span>
 
 #include "cgroup/cgroup.h"
 #include "host/mount.h"
@@ -198,6 +199,8 @@ void ContainerSandbox::read_frames() {
         exit_.signal = SIGKILL;
         exit_.hit_memory_limit = true;
         break;
+      case FrameKind::terminal:
+        break;  // taken by the start
       case FrameKind::exited:
         if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
         if (frame->signal >= 0) exit_.signal = frame->signal;
@@ -335,6 +338,7 @@ class Starter {
     TRY_VOID(place_in_cgroups());
     TRY_VOID(sandbox_->watcher_->arm(sandbox_->cleanup_needs()));
     TRY_VOID(let_go());
+    if (sandbox_->spec_.terminal) TRY_VOID(receive_terminal());
     return std::move(sandbox_);
   }
 
@@ -491,6 +495,39 @@ class Starter {
     }
     TRY_VOID(send(ParentMessage::go, fds));
     plan_ref().script.reset();
+    return {};
+  }
+
+  // The terminal's other end comes from init, in whose devpts it is, or an error comes in its place.
+  Result<void> receive_terminal() {
+    constexpr int kPatienceMs = 10000;
+    pollfd report{sandbox_->control_.get(), POLLIN, 0};
+    while (::poll(&report, 1, kPatienceMs) < 0 && errno == EINTR) {
+    }
+    Frame frame{};
+    iovec data{&frame, sizeof frame};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = control;
+    header.msg_controllen = sizeof control;
+    const ssize_t count = ::recvmsg(sandbox_->control_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const cmsghdr* part = count == sizeof frame ? CMSG_FIRSTHDR(&header) : nullptr;
+    int terminal = -1;
+    if (part != nullptr && part->cmsg_type == SCM_RIGHTS) std::memcpy(&terminal, CMSG_DATA(part), sizeof terminal);
+    Fd ours(terminal);
+    const auto checked = read_frame(std::as_bytes(std::span(&frame, count == sizeof frame ? 1 : 0)));
+    if (checked && checked->kind == FrameKind::setup_failed) {
+      return std::unexpected(describe_setup_failure(*checked, plan_ref()));
+    }
+    if (!checked || checked->kind != FrameKind::terminal || !ours.is_open()) {
+      return fail(ErrorCode::start_failed, "the sandbox ended before its terminal was made");
+    }
+    Fd input(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 0));
+    if (!input.is_open())
+      return fail(ErrorCode::no_resources, fmt::format("can't copy a descriptor: {}", errno_text(errno)));
+    sandbox_->streams_ = {std::move(input), std::move(ours), Fd()};
     return {};
   }
 

@@ -25,6 +25,7 @@ std::optional<Frame> read_frame(std::span<const std::byte> bytes) {
       if (frame.errno_value <= 0) return std::nullopt;
       return frame;
     case FrameKind::memory_exceeded:
+    case FrameKind::terminal:
       return frame;
     case FrameKind::exited: {
       const bool by_exit = frame.exit_code >= 0 && frame.exit_code <= 255 && frame.signal == -1;

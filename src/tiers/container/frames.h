@@ -28,6 +28,7 @@ namespace belljar::container {
   STEP(hide_path, "hiding a path")                                              \
   STEP(enter_cgroup, "entering the control groups")                             \
   STEP(copy_script, "copying the script in")                                    \
+  STEP(terminal, "making a terminal")                                           \
   STEP(lock_root, "making the root read-only")                                  \
   STEP(rlimits, "setting resource limits")                                      \
   STEP(landlock, "enforcing Landlock rules")                                    \
@@ -47,9 +48,15 @@ enum class SetupStep : std::uint32_t {
 
 const char* setup_step_text(SetupStep step);
 
-enum class FrameKind : std::uint32_t { setup_failed = 1, exec_failed = 2, exited = 3, memory_exceeded = 4 };
+enum class FrameKind : std::uint32_t {
+  setup_failed = 1,
+  exec_failed = 2,
+  exited = 3,
+  memory_exceeded = 4,
+  terminal = 5
+};
 
-// Fixed layout, sent as it lies in memory.
+// Fixed layout, sent as it lies in memory. `terminal` comes with a descriptor (SCM_RIGHTS): the supervisor's end.
 struct Frame {
   FrameKind kind;
   SetupStep step;            // setup_failed

@@ -2,6 +2,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -132,7 +133,7 @@ void install_filter(const InitPlan& plan) {
 }
 
 // In the vforked child: default signals, three descriptors, own session, then exec. Returns the errno of a failed exec.
-int become_program(const InitPlan& plan) {
+int become_program(const InitPlan& plan, const ProgramStreams& streams) {
   struct sigaction default_action{};
   default_action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &default_action, nullptr);
@@ -140,10 +141,11 @@ int become_program(const InitPlan& plan) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
-  if (::dup2(plan.stdin_read, 0) < 0 || ::dup2(plan.stdout_write, 1) < 0 || ::dup2(plan.stderr_write, 2) < 0 ||
+  if (::dup2(streams.in, 0) < 0 || ::dup2(streams.out, 1) < 0 || ::dup2(streams.err, 2) < 0 ||
       ::syscall(SYS_close_range, 3, ~0U, 0) != 0) {
     return errno;
   }
+  if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   int error = ENOENT;
   for (const char* path : plan.exec_paths) {
     ::execve(path, plan.arguments, plan.environment);
@@ -238,11 +240,46 @@ void confine(const InitPlan& plan) {
   install_filter(plan);
 }
 
-int start_program(const InitPlan& plan) {
+// The calls of ioctl_tty(2). The terminal belongs to the sandbox's own devpts: nothing of the host's terminals is in
+// reach.
+ProgramStreams make_streams(const InitPlan& plan) {
+  if (!plan.terminal) return {plan.stdin_read, plan.stdout_write, plan.stderr_write, false};
+  constexpr SetupStep kStep = SetupStep::terminal;
+  for (const int end : {plan.stdin_read, plan.stdout_write, plan.stderr_write}) ::close(end);
+  const int ours = check(plan, kStep, errno_result(::open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)));
+  const int unlocked = 0;
+  check(plan, kStep, errno_result(::ioctl(ours, TIOCSPTLCK, &unlocked)));
+  const int peer = check(plan, kStep, errno_result(::ioctl(ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC)));
+  // Away from 0, 1 and 2: dup2(2) of a descriptor to itself would leave it to be closed by execve(2).
+  const int terminal = check(plan, kStep, errno_result(::fcntl(peer, F_DUPFD_CLOEXEC, 3)));
+  ::close(peer);
+  check(plan, kStep, errno_result(::fchown(terminal, kSandboxUid, kSandboxUid)));
+  const winsize size{plan.terminal->rows, plan.terminal->columns, 0, 0};
+  check(plan, kStep, errno_result(::ioctl(terminal, TIOCSWINSZ, &size)));
+  Frame frame{};
+  frame.kind = FrameKind::terminal;
+  iovec data{&frame, sizeof frame};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof ours)] = {};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof ours);
+  std::memcpy(CMSG_DATA(part), &ours, sizeof ours);
+  check(plan, kStep, errno_result(::sendmsg(plan.control, &header, MSG_NOSIGNAL)));
+  ::close(ours);
+  return {terminal, terminal, terminal, true};
+}
+
+int start_program(const InitPlan& plan, const ProgramStreams& streams) {
   volatile int exec_errno = 0;  // shared with the child, which runs in this memory until it executes
   const pid_t program = ::vfork();
   if (program == 0) {
-    exec_errno = become_program(plan);
+    exec_errno = become_program(plan, streams);
     ::_exit(127);
   }
   check(plan, SetupStep::fork_program, errno_result(program));
@@ -253,7 +290,7 @@ int start_program(const InitPlan& plan) {
     send_frame(plan, frame);
     ::_exit(1);
   }
-  for (const int end : {plan.stdin_read, plan.stdout_write, plan.stderr_write}) ::close(end);
+  for (const int end : {streams.in, streams.out, streams.err}) ::close(end);
   // So that init runs at once when the program ends, before what the program leaves behind changes what is reported.
   ::sched_setaffinity(0, sizeof plan.caller_cpus, &plan.caller_cpus);
   return program;
@@ -305,9 +342,10 @@ void init_main(const InitPlan& plan) {
   build_root(plan, &received);
   lock_root(plan);
   forget_supervisor(plan);
+  const ProgramStreams streams = make_streams(plan);
   enter_cgroups(plan, received);
   confine(plan);
-  reap_until_end(plan, received, start_program(plan));
+  reap_until_end(plan, received, start_program(plan, streams));
 }
 
 }  // namespace belljar::container

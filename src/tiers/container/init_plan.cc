@@ -120,6 +120,7 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
   to.arguments = arena.terminated(from.arguments);
   to.environment = arena.terminated(from.environment);
   to.working_folder = arena.text(from.working_folder);
+  to.terminal = from.terminal;
   to.open_files = from.open_files;
   to.landlock_abi = from.landlock_abi;
   to.sampled = from.sampled;

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -70,6 +71,7 @@ struct InitPlan {
   char* const* arguments = nullptr;  // null-terminated, as execve(2) takes them
   char* const* environment = nullptr;
   const char* working_folder = nullptr;
+  std::optional<TerminalSpec> terminal;
   std::uint64_t open_files = 0;
   int landlock_abi = 0;
   SampledLimits sampled;

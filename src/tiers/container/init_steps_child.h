@@ -52,8 +52,19 @@ void lock_root(const InitPlan& plan);
 // Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
 void confine(const InitPlan& plan);
 
-// Forks and executes the program; returns its pid.
-int start_program(const InitPlan& plan);
+// What the program gets as descriptors 0, 1 and 2: the pipes, or three times its terminal.
+struct ProgramStreams {
+  int in;
+  int out;
+  int err;
+  bool is_terminal;
+};
+
+// Makes the terminal, where one is wanted, and sends its other end to the supervisor.
+ProgramStreams make_streams(const InitPlan& plan);
+
+// Forks and executes the program; returns its pid. Closes `streams` here.
+int start_program(const InitPlan& plan, const ProgramStreams& streams);
 
 // Holds plan.sampled while the program runs: adds up memory and CPU time of the whole tree from /proc (proc(5)), and
 // stops the tree for the part of each period that its quota does not cover. One call, one sample.

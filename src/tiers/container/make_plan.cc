@@ -291,6 +291,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.hidden_paths = spec.hidden_paths;
   plan.tmp_size = std::to_string(spec.limits.tmp_size.value);
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
+  plan.terminal = spec.terminal;
   plan.open_files = spec.limits.open_files.value;
   plan.working_folder = spec.workdir.empty() ? kHome : spec.workdir;
   return plan;

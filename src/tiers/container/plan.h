@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,7 @@ struct StartPlan {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::string working_folder;
+  std::optional<TerminalSpec> terminal;
   std::uint64_t open_files = 0;
   int landlock_abi = 0;
   SampledLimits sampled;
