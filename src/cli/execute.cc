@@ -18,6 +18,9 @@
 #include "base/utf8.h"
 #include "belljar/belljar.h"
 #include "image/active_environment.h"
+#include "image/image_loader.h"
+#include "image/image_store.h"
+#include "spec/checks.h"
 #include "spec/interpreter.h"
 
 namespace belljar {
@@ -77,7 +80,7 @@ std::string program_name(const SandboxSpec& spec) {
 
 // Modules of the caller's own interpreter are missing inside, and that is hard to guess from the program's errors.
 void hint_at_outside_interpreter(const SandboxSpec& spec) {
-  if (!spec.venv.empty()) return;
+  if (!spec.venv.empty() || !spec.image.empty()) return;
   const std::string program = program_name(spec);
   if (program.empty() || program.find('/') != std::string::npos) return;
   const auto outside = find_outside_interpreter(program, [](const char* name) { return std::getenv(name); });
@@ -125,9 +128,18 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
   return io;
 }
 
+// An image that is named by its path is loaded on its first use, and again after a change of the file.
+Result<void> load_named_path(const SandboxSpec& spec) {
+  if (!is_image_path(spec.image)) return {};
+  ImageStore store = TRY(ImageStore::open(MissingStore::is_made));
+  TRY(load_image_path(store, spec.image, LoadLimits{}));
+  return {};
+}
+
 }  // namespace
 
 int execute_run(const SandboxSpec& spec, const RunOptions& options) {
+  if (const auto loaded = load_named_path(spec); !loaded) return report_refusal(loaded.error(), options);
   const StopSignals stop;
   RunIo io = plan_io(options, stop.fd());
   Fd resize;

@@ -151,17 +151,19 @@ Result<void> set_terminal(SandboxSpec& spec, const ParsedOptions& parsed) {
 
 Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
   if (parsed.error) return std::unexpected(*parsed.error);
-  if (parsed.operands.empty()) {
-    return fail(ErrorCode::usage,
-                "there is nothing to run; write belljar run SCRIPT [ARGS] or belljar run -- COMMAND [ARGS]");
-  }
   RunPolicy policy;
   TRY_VOID(apply_files(policy, parsed));
   TRY_VOID(apply_flags(policy, parsed));
+  if (parsed.operands.empty() && policy.spec().image.empty()) {
+    return fail(ErrorCode::usage,
+                "there is nothing to run; write belljar run SCRIPT [ARGS] or belljar run -- COMMAND [ARGS]");
+  }
   SandboxSpec spec = TRY(policy.resolve([](const char* name) -> const char* { return std::getenv(name); }));
   set_program(spec, parsed);
   TRY_VOID(set_terminal(spec, parsed));
-  if (!parsed.after_dashes && spec.script.empty()) return fail(ErrorCode::usage, "the script's name is empty");
+  if (!parsed.after_dashes && !parsed.operands.empty() && spec.script.empty()) {
+    return fail(ErrorCode::usage, "the script's name is empty");
+  }
   TRY_VOID(validate(spec));
   return spec;
 }
@@ -202,7 +204,8 @@ void hide_values(const ParsedOptions& parsed) {
 std::string run_help() {
   std::string out =
       "usage: belljar run [OPTIONS] SCRIPT [ARGS]\n"
-      "       belljar run [OPTIONS] -- COMMAND [ARGS]\n\n"
+      "       belljar run [OPTIONS] -- COMMAND [ARGS]\n"
+      "       belljar run [OPTIONS] --image NAME|PATH     (the program that the image names)\n\n"
       "Runs a script (.py .sh .js .pl, or with a #! line) or a command of the image in a new\n"
       "sandbox. Everything after SCRIPT belongs to the script.\n\n"
       "Limits:\n";

@@ -144,13 +144,20 @@ void forget_environment() {
   }
 }
 
+// Ends the process when the parent could not map its ids, or is gone: PR_SET_PDEATHSIG misses a death before the call.
+void wait_for_parent(const ChildPlan& plan) {
+  char go = 0;
+  if (::read(plan.go_fd, &go, 1) != 1) ::_exit(kSetupFailed);
+  pollfd parent{.fd = plan.go_fd, .events = 0, .revents = 0};
+  if (::poll(&parent, 1, 0) != 0) ::_exit(kSetupFailed);
+}
+
 [[noreturn]] void child_main(const ChildPlan& plan) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, "belljar-unpack", 0, 0, 0);
   host::close_all_but({plan.go_fd, plan.report_fd, plan.work->input_fd});
   forget_environment();
-  char go = 0;
-  if (::read(plan.go_fd, &go, 1) != 1) ::_exit(kSetupFailed);  // the parent is gone, or could not map our ids
+  wait_for_parent(plan);
   const ConfinedPlaces places = enter_folder(plan);
   confine(plan);
   std::set_new_handler([] { ::_exit(kOutOfMemory); });
@@ -226,7 +233,7 @@ Result<ConfinedProcess> ConfinedProcess::start(const ConfinedWork& work) {
   if (clone->side == host::Side::child) child_main(plan);
   TRY_VOID(map_ids(clone->process.pid()));
   if (!write_all(go->write.get(), "g")) return fail(ErrorCode::no_resources, "the reading process ended early");
-  return ConfinedProcess(std::move(clone->process), std::move(report->read));
+  return ConfinedProcess(std::move(clone->process), std::move(go->write), std::move(report->read));
 }
 
 Result<std::string> ConfinedProcess::read_report(Deadline deadline) {

@@ -53,10 +53,12 @@ class ConfinedProcess {
   Result<std::string> finish(Deadline deadline);
 
  private:
-  ConfinedProcess(host::Process process, Fd report) : process_(std::move(process)), report_(std::move(report)) {}
+  ConfinedProcess(host::Process process, Fd go, Fd report)
+      : process_(std::move(process)), go_(std::move(go)), report_(std::move(report)) {}
   Result<std::string> read_report(Deadline deadline);
 
   host::Process process_;
+  Fd go_;  // closed when this process ends, which the child looks for
   Fd report_;
 };
 

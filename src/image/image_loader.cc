@@ -92,7 +92,13 @@ class Loader {
         limits_(limits),
         deadline_(std::chrono::steady_clock::now() + limits.time_max) {}
 
-  // Has the tree in place, and keeps the store's lock until the record is written.
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+  ~Loader() {
+    if (loading_.is_open()) store_.clear_building();
+  }
+
+  // Has the tree in place, and keeps the store's locks until the record is written.
   Result<ImageRecord> load() {
     loading_ = TRY(store_.lock_loading());
     deadline_ = std::chrono::steady_clock::now() + limits_.time_max;
@@ -327,19 +333,12 @@ template <typename Write>
 Result<ImageRecord> load_and_write(ImageStore& store, const std::string& source, const LoadLimits& limits,
                                    Write write) {
   const IgnoreBrokenPipes ignore;
-  Result<ImageRecord> record;
-  {
-    Loader loader(store, source, limits);
-    record = loader.load();
-    if (record) {
-      if (auto written = write(*record); !written) record = std::unexpected(written.error());
-    }
+  Loader loader(store, source, limits);
+  Result<ImageRecord> record = loader.load();
+  if (record) {
+    if (auto written = write(*record); !written) record = std::unexpected(written.error());
   }
-  // What a failed load left; a load that waits for this one does the same.
-  if (!record) {
-    (void)store.lock_loading();
-    record.error().message = fmt::format("{}: {}", one_line(source), record.error().message);
-  }
+  if (!record) record.error().message = fmt::format("{}: {}", one_line(source), record.error().message);
   return record;
 }
 

@@ -125,10 +125,14 @@ Result<Fd> ImageStore::lock() const {
 
 Result<Fd> ImageStore::lock_loading() {
   Fd lock = TRY(lock_file("load.lock"));
+  clear_building();
+  return lock;
+}
+
+void ImageStore::clear_building() {
   for (const std::string& name : names_in(kBuilding.data())) {
     remove_tree(folder_.get(), joined(kBuilding, name).c_str());
   }
-  return lock;
 }
 
 Result<std::string> ImageStore::make_building_folder() {
@@ -165,9 +169,7 @@ Result<void> ImageStore::publish_tree(std::string_view tree, const TreeCounts& c
     if (::syncfs(folder->get()) != 0) return no_room(kNewTree, errno);
   }
   if (::renameat(folder_.get(), kNewTree, folder_.get(), joined(kTrees, tree).c_str()) != 0) {
-    if (!has_tree(tree)) return no_room(kTrees, errno);
-    remove_tree(folder_.get(), kNewTree);
-    return {};
+    return has_tree(tree) ? Result<void>() : no_room(kTrees, errno);
   }
   if (!flush_folder(folder_.get(), kTrees.data())) return no_room(kTrees, errno);
   return {};

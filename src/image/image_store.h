@@ -78,6 +78,7 @@ class ImageStore {
 
   // Waits for other loads to end, and clears building/. Hold the result while you use building/.
   Result<Fd> lock_loading();
+  void clear_building();
 
   // Keeps names and trees as they are, but for what the holder does. Taken after lock_loading(), where both are.
   Result<Fd> lock() const;

@@ -44,6 +44,7 @@ class ImageStoreTest : public testing::Test {
     ASSERT_TRUE(held.has_value());
     ASSERT_TRUE(store_->publish_tree(tree, {.entries = 1, .bytes = 64}));
     ASSERT_TRUE(store_->write_name(name, record(tree)));
+    store_->clear_building();
   }
 
   static ImageRecord record(const std::string& tree) {

@@ -64,7 +64,8 @@ Result<std::vector<std::string>> interpreter_of_hash_bang(std::string_view name,
 
 }  // namespace
 
-Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head) {
+Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head,
+                                                    ScriptRule rule) {
   const std::string_view base_name = script_name.substr(script_name.rfind('/') + 1);
   if (head.starts_with("\x7F"
                        "ELF")) {
@@ -73,6 +74,9 @@ Result<std::vector<std::string>> choose_interpreter(std::string_view script_name
         fmt::format(
             "this is a compiled program, not a script; run it with: belljar run --mount {0}:/data/{1} -- /data/{1}",
             one_line(script_name), one_line(base_name)));
+  }
+  if (rule == ScriptRule::hash_bang_first && head.starts_with("#!")) {
+    return interpreter_of_hash_bang(script_name, head);
   }
   for (const Interpreter& row : kInterpreters) {
     if (!base_name.ends_with(row.extension)) continue;

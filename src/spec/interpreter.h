@@ -13,9 +13,14 @@ namespace belljar {
 // scripts".
 inline constexpr std::size_t kScriptHeadBytes = 256;
 
+// What decides where a script has both a known extension and a #! line. Extensions stand for what the host has; an
+// image may have another shell, or its interpreters elsewhere.
+enum class ScriptRule { extension_first, hash_bang_first };
+
 // What stands before the script's path in argv: {"python3"}, or what its #! line names, such as {"/usr/bin/env",
-// "python3"}. The extension decides; without a known one the #! line does. `head` is the file's first bytes
+// "python3"}. `head` is the file's first bytes
 // (kScriptHeadBytes, or fewer when the file is shorter). The error (bad_script, one line) says what would be right.
-Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head);
+Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head,
+                                                    ScriptRule rule = ScriptRule::extension_first);
 
 }  // namespace belljar

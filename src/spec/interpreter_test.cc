@@ -68,5 +68,15 @@ TEST(Interpreter, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("\x1b]0;x", "hi"), HasSubstr("\\x1b]0;x: "));
 }
 
+TEST(Interpreter, CanBeWhatTheScriptSays) {
+  const auto chosen = [](std::string_view name, std::string_view head) {
+    return choose_interpreter(name, head, ScriptRule::hash_bang_first).value_or(std::vector<std::string>{});
+  };
+  EXPECT_EQ(chosen("a.sh", "#!/bin/sh\n"), std::vector<std::string>{"/bin/sh"});
+  EXPECT_EQ(chosen("a.sh", "echo\n"), std::vector<std::string>{"bash"});
+  EXPECT_EQ(choose_interpreter("a.sh", "#!/bin/sh\n").value_or(std::vector<std::string>{}),
+            std::vector<std::string>{"bash"});
+}
+
 }  // namespace
 }  // namespace belljar

@@ -19,7 +19,10 @@ std::unexpected<Error> bad(std::string_view where, std::string_view what) {
 
 constexpr PolicyKey kKeys[] = {
     {"tier", PolicyForm::text, "what stands between the program and the host", &RunPolicy::set_tier},
-    {"workdir", PolicyForm::text, "working folder inside; without it, HOME", &RunPolicy::set_workdir},
+    {"image", PolicyForm::text,
+     "name or path of the image that the program sees as its system; without it, the host's /usr",
+     &RunPolicy::set_image},
+    {"workdir", PolicyForm::text, "working folder inside; without it, the image's or HOME", &RunPolicy::set_workdir},
     {"venv", PolicyForm::text, "virtual environment or interpreter folder of the host, seen read-only at the same path",
      &RunPolicy::set_venv},
     {"hide", PolicyForm::list, "absolute paths of the image that are shown empty", &RunPolicy::add_hide},
@@ -47,6 +50,8 @@ constexpr PolicyFlag kFlags[] = {
      &RunPolicy::add_mount_text},
     {"venv", "PATH", "", "venv", "virtual environment or interpreter folder, seen read-only at the same path",
      &RunPolicy::set_venv},
+    {"image", "NAME|PATH", "", "image", "run on an image in place of the host's /usr (see belljar image)",
+     &RunPolicy::set_image},
     {"workdir", "PATH", "", "workdir", "working folder inside; without it, HOME", &RunPolicy::set_workdir},
     {"collect", "SRC:DST", "", "collect",
      "at the end, save files from inside (/out or '/tmp/*.png') to a folder of the host; /out is made for it",
@@ -97,6 +102,12 @@ Result<void> RunPolicy::set_limit(const LimitRow& row, std::string_view text, st
 Result<void> RunPolicy::set_tier(std::string_view name, std::string_view where) {
   TRY_VOID(check_tier(name, where));
   spec_.tier = name;
+  return {};
+}
+
+Result<void> RunPolicy::set_image(std::string_view reference, std::string_view where) {
+  TRY_VOID(check_image_reference(reference, where));
+  spec_.image = reference;
   return {};
 }
 

@@ -31,6 +31,7 @@ class RunPolicy {
   // Each checks its value. `where` is the flag or file, line and key that it comes from. Errors: bad_value.
   Result<void> set_limit(const LimitRow& row, std::string_view text, std::string_view where);
   Result<void> set_tier(std::string_view name, std::string_view where);
+  Result<void> set_image(std::string_view reference, std::string_view where);  // a name, or a path
   Result<void> set_workdir(std::string_view path, std::string_view where);
   Result<void> set_venv(std::string_view path, std::string_view where);
   Result<void> set_stdin(std::string_view word, std::string_view where);            // inherit, none

@@ -267,6 +267,7 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
     return fail(ErrorCode::bad_value,
                 fmt::format("{} {} is not UTF-8 and can't be written as TOML", what, quote(text)));
   };
+  TRY_VOID(check(spec.image, "image"));
   TRY_VOID(check(spec.workdir, "workdir"));
   TRY_VOID(check(spec.venv, "venv"));
   for (const std::string& path : spec.hidden_paths) TRY_VOID(check(path, "hide"));
@@ -294,6 +295,7 @@ void put_top_keys(std::string& out, const RunPolicy& policy) {
     out += fmt::format("{} = {}\n", key, value);
   };
   put("tier", toml_string(spec.tier));
+  if (!spec.image.empty()) put("image", toml_string(spec.image));
   if (!spec.workdir.empty()) put("workdir", toml_string(spec.workdir));
   if (!spec.venv.empty()) put("venv", toml_string(spec.venv));
   if (!spec.hidden_paths.empty()) put("hide", toml_list(spec.hidden_paths));

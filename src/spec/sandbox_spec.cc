@@ -37,6 +37,8 @@ Result<void> check_limits(const Limits& limits) {
 }
 
 Result<void> check_program(const SandboxSpec& spec) {
+  const bool is_named_by_image = spec.script.empty() && spec.command.empty() && !spec.image.empty();
+  if (is_named_by_image) return {};
   if (spec.script.empty() == spec.command.empty()) {
     return fail(ErrorCode::usage, spec.script.empty()
                                       ? "there is nothing to run: neither a script nor a command"
@@ -190,6 +192,7 @@ Result<void> check_required(std::string_view name, std::string_view where) {
 Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_program(spec));
   TRY_VOID(check_tier(spec.tier, "tier"));
+  if (!spec.image.empty()) TRY_VOID(check_image_reference(spec.image, "image"));
   TRY_VOID(check_limits(spec.limits));
   for (const auto& variable : spec.environment) TRY_VOID(check_environment_variable(variable, "environment"));
   TRY_VOID(check_mounts(spec.mounts));

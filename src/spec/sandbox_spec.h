@@ -59,8 +59,13 @@ struct TerminalSpec {
 struct SandboxSpec {
   std::string tier = "container";
 
-  // Exactly one of these is set. A script is opened as the caller and copied in; its interpreter comes from its
-  // extension or its #! line. `arguments` follow the script, or follow command[0].
+  // The image that is the program's system: a name, or a path (is_image_path() in spec/checks.h); empty: the host
+  // image.
+  std::string image;
+
+  // At most one of these is set; neither only with an image, which then names the program. A script is opened as the
+  // caller and copied in; its interpreter comes from its extension or its #! line. `arguments` follow the script, or
+  // follow command[0].
   std::string script;
   std::vector<std::string> command;
   std::vector<std::string> script_arguments;

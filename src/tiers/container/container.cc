@@ -26,6 +26,7 @@
 #include "host/privilege.h"
 #include "host/process.h"
 #include "image/host_image.h"
+#include "image/image_store.h"
 #include "spec/errors.h"
 #include "tiers/container/cpu_view.h"
 #include "tiers/container/frames.h"
@@ -99,9 +100,8 @@ Error describe_exec_failure(const Frame& frame, const StartPlan& plan) {
   switch (frame.errno_value) {
     case ENOENT:
     case ENOTDIR:
-      return {
-          ErrorCode::not_found,
-          fmt::format("{}: command not found in the sandbox; it sees the host's /usr and what is mounted", program)};
+      return {ErrorCode::not_found, fmt::format("{}: command not found in the sandbox; it sees {} and what is mounted",
+                                                program, plan.system)};
     case EACCES:
       return {ErrorCode::not_executable, fmt::format("{}: not executable in the sandbox (permission denied)", program)};
     case ENOEXEC:
@@ -145,7 +145,7 @@ class ContainerSandbox final : public RunningSandbox {
   HostStreams streams_;
   Fd control_;
   Fd space_link_;
-  Fd image_lock_;
+  std::vector<Fd> image_locks_;
   std::optional<LeaseFile> cpu_pins_;
   std::optional<UidRange> uids_;
   std::unique_ptr<CgroupDir> cgroups_;
@@ -163,7 +163,7 @@ CleanupNeeds ContainerSandbox::cleanup_needs() const {
   needs.process_fd = init_.pidfd();
   if (uids_) needs.keep_open.push_back(uids_->lease.fd());
   if (cpu_pins_) needs.keep_open.push_back(cpu_pins_->fd());
-  if (image_lock_.is_open()) needs.keep_open.push_back(image_lock_.get());
+  for (const Fd& lock : image_locks_) needs.keep_open.push_back(lock.get());
   if (cgroups_) needs.folders = cgroups_->folders();
   needs.deadline_ms = monotonic_ms() + spec_.limits.timeout.value;
   return needs;
@@ -324,6 +324,7 @@ class Starter {
     const CallerPrivilege caller = caller_privilege();
     is_root_ = caller.privilege == Privilege::root;
     own_ = TRY(read_own_stat());
+    TRY_VOID(open_loaded_image());
     TRY_VOID(connect());
     if (host_has_only_cgroup_v2()) TRY_VOID(make_cgroups());
     TRY_VOID(clone_init());
@@ -346,10 +347,20 @@ class Starter {
   StartPlan& plan_ref() { return sandbox_->plan_; }
   bool is_root() const { return is_root_; }
 
+  // Init is cloned as the user that the image names.
+  Result<void> open_loaded_image() {
+    if (sandbox_->spec_.image.empty()) return {};
+    const ImageStore store = TRY(ImageStore::open(MissingStore::is_empty));
+    loaded_ = TRY(store.open_image(sandbox_->spec_.image));
+    ids_ = {.uid = loaded_->record.config.uid, .gid = loaded_->record.config.gid};
+    return {};
+  }
+
   Result<void> plan(const HostFacts& facts) {
     HostImage image = TRY(open_host_image());
-    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image));
-    sandbox_->image_lock_ = std::move(image.lock);
+    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_ ? &*loaded_ : nullptr));
+    sandbox_->image_locks_.push_back(std::move(image.lock));
+    if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
     CpuView view = view_cpus(cpus_);
     StartPlan& plan = sandbox_->plan_;
     plan.proc_files = std::move(view.proc_files);
@@ -381,14 +392,15 @@ class Starter {
     if (!in || !out || !err) return failed("pipes", (!in ? in : !out ? out : err).error().value);
     if (is_root()) {
       // So that /dev/stdout and the like can be opened again by the program's own uid.
-      const unsigned owner = sandbox_->uids_->base + kSandboxUid;
+      const unsigned base = sandbox_->uids_->base;
       for (const Fd* end : {&in->read, &out->write, &err->write}) {
-        if (::fchown(end->get(), owner, owner) != 0) return failed("pipes", errno);
+        if (::fchown(end->get(), base + ids_.uid, base + ids_.gid) != 0) return failed("pipes", errno);
       }
     }
     sandbox_->init_plan_ = TRY(InitPlanMemory::create());
     InitPlan& init = sandbox_->init_plan_->plan();
     init.privilege = is_root() ? Privilege::root : Privilege::user;
+    init.ids = ids_;
     cpus_ = choice.cpus;
     ::sched_getaffinity(0, sizeof init.caller_cpus, &init.caller_cpus);
     init.control = control.get();
@@ -464,7 +476,7 @@ class Starter {
     if (is_root()) {
       TRY_VOID(map_id_range(proc_folder_.get(), sandbox_->uids_->base));
     } else {
-      TRY_VOID(map_own_ids(proc_folder_.get()));
+      TRY_VOID(map_own_ids(proc_folder_.get(), ids_));
     }
     return send(ParentMessage::ids_ready, {});
   }
@@ -540,7 +552,7 @@ class Starter {
     Fd tree(copy);
     int userns_fd = sandbox_userns_fd;
     if (mount.is_caller_mount) {
-      if (!caller_map_.is_open()) caller_map_ = TRY(make_caller_map(sandbox_->uids_->base));
+      if (!caller_map_.is_open()) caller_map_ = TRY(make_caller_map(sandbox_->uids_->base, ids_));
       userns_fd = caller_map_.get();
     }
     const int set = host::set_mount_attributes(tree.get(), mount.attributes, userns_fd, host::Recursion::yes);
@@ -552,7 +564,7 @@ class Starter {
     // The image stays readable without the map; its files then seem to belong to nobody.
     const int plain = host::set_mount_attributes(tree.get(), mount.attributes, -1, host::Recursion::yes);
     if (plain < 0) return refuse(-plain, "set its mount attributes");
-    mark_weaker("ownership", "the file system of /usr can't be idmapped: system files appear to belong to nobody");
+    mark_weaker("ownership", "the file system of the image can't be idmapped: system files appear to belong to nobody");
     return tree;
   }
 
@@ -584,6 +596,8 @@ class Starter {
 
   std::unique_ptr<ContainerSandbox> sandbox_;
   bool is_root_ = false;
+  std::optional<LoadedImage> loaded_;
+  ProgramIds ids_;
   OwnStat own_;
   cpu_set_t cpus_{};
   std::array<Fd, 5> sandbox_ends_;

@@ -228,7 +228,7 @@ void confine(const InitPlan& plan) {
   if (plan.privilege == Privilege::root) {
     check(plan, SetupStep::identity, errno_result(::syscall(SYS_setgroups, 0, nullptr)));
   }
-  check(plan, SetupStep::identity, host::set_identity(kSandboxUid, kSandboxUid));
+  check(plan, SetupStep::identity, host::set_identity(plan.ids.uid, plan.ids.gid));
   check(plan, SetupStep::capabilities, host::clear_capabilities());
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)));
   check(plan, SetupStep::identity, errno_result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));  // reset by set_identity

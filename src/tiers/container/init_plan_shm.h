@@ -47,6 +47,7 @@ struct SampledTotals {
 struct InitPlan {
   // Before the clone.
   Privilege privilege = Privilege::user;
+  ProgramIds ids;
   cpu_set_t caller_cpus{};  // the supervisor's own affinity
   int control = -1;         // the sandbox's ends of its sockets and pipes
   int stdin_read = -1;

@@ -26,9 +26,9 @@ constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sb
 constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 // Places of the sandbox that a caller's mount may not cover: they are walls, or hold the sandbox together.
-constexpr const char* kReservedTargets[] = {"/",         "/proc", "/sys", "/dev",  "/etc", "/usr",  "/tmp",
-                                            "/tmp/home", "/app",  "/bin", "/sbin", "/lib", "/lib64"};
-constexpr const char* kReservedTrees[] = {"/proc/", "/sys/", "/dev/", "/app/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
+constexpr const char* kReservedTargets[] = {"/",    "/proc",     "/sys", "/dev",  "/etc", "/usr",
+                                            "/tmp", "/tmp/home", "/bin", "/sbin", "/lib", "/lib64"};
+constexpr const char* kReservedTrees[] = {"/proc/", "/sys/", "/dev/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
 
 Result<PlannedMount> image_mount(Fd source, std::string path, std::string target, std::uint64_t attributes) {
   PlannedMount mount;
@@ -45,17 +45,22 @@ Result<PlannedMount> image_mount(Fd source, std::string path, std::string target
   return mount;
 }
 
-Result<void> plan_image(HostImage& image, StartPlan* plan) {
-  constexpr std::uint64_t kPlain = MOUNT_ATTR_RDONLY | kQuiet;
+constexpr std::uint64_t kPlain = MOUNT_ATTR_RDONLY | kQuiet;
+
+Result<void> plan_dev(HostImage& image, StartPlan* plan) {
+  if (!image.dev.is_open()) return {};
+  plan->dev_is_mounted = true;
+  plan->mounts.push_back(TRY(image_mount(std::move(image.dev), image.dev_path, "/dev",
+                                         MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)));
+  return {};
+}
+
+Result<void> plan_host_image(HostImage& image, StartPlan* plan) {
+  plan->folders = {"/usr", "/etc"};
   plan->mounts.push_back(TRY(image_mount(std::move(image.usr), "/usr", "/usr", kPlain)));
   plan->mounts.push_back(TRY(image_mount(std::move(image.etc), image.etc_path, "/etc", kPlain | MOUNT_ATTR_NOEXEC)));
   if (image.var.is_open()) {
     plan->mounts.push_back(TRY(image_mount(std::move(image.var), image.var_path, "/var", kPlain | MOUNT_ATTR_NOEXEC)));
-  }
-  if (image.dev.is_open()) {
-    plan->dev_is_mounted = true;
-    plan->mounts.push_back(TRY(image_mount(std::move(image.dev), image.dev_path, "/dev",
-                                           MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)));
   }
   for (const RootEntry& entry : image.root_entries) {
     if (!entry.link_target.empty()) {
@@ -73,8 +78,38 @@ Result<void> plan_image(HostImage& image, StartPlan* plan) {
   return {};
 }
 
-bool is_reserved_target(std::string_view target) {
-  return std::ranges::any_of(kReservedTargets, [&](std::string_view reserved) { return target == reserved; }) ||
+// The root itself stays the sandbox's own, so that places that the image lacks can be made in it.
+Result<void> plan_loaded_image(const LoadedImage& image, StartPlan* plan) {
+  for (const ImagePart& part : image.record.parts) {
+    std::string target = "/" + part.name;
+    if (part.kind == ImagePart::Kind::link) {
+      plan->root_links.push_back({std::move(target), part.target});
+      continue;
+    }
+    if (part.kind == ImagePart::Kind::empty_folder) {
+      plan->folders.push_back(std::move(target));
+      continue;
+    }
+    auto opened = open_at(image.root.get(), part.name.c_str(), O_PATH | O_NOFOLLOW);
+    if (!opened) {
+      return fail(ErrorCode::bad_image, fmt::format("{}{}: {}; load the image again", image.root_path, target,
+                                                    errno_text(opened.error().value)));
+    }
+    PlannedMount mount = TRY(image_mount(std::move(*opened), image.root_path + target, target, kPlain));
+    mount.is_folder = part.kind == ImagePart::Kind::folder;
+    plan->mounts.push_back(std::move(mount));
+  }
+  return {};
+}
+
+// Where `path` lies at or below `folder`.
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+bool is_reserved_target(std::string_view target, std::string_view script_folder) {
+  return (!script_folder.empty() && is_within(target, script_folder)) ||
+         std::ranges::any_of(kReservedTargets, [&](std::string_view reserved) { return target == reserved; }) ||
          std::ranges::any_of(kReservedTrees, [&](std::string_view tree) { return target.starts_with(tree); });
 }
 
@@ -87,11 +122,11 @@ std::string link_in_path(const std::string& source) {
                      other.empty() ? "name the folder itself" : fmt::format("if {} is meant, name that", other));
 }
 
-Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& facts) {
+Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& facts, std::string_view script_folder) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::bad_mount, fmt::format("--mount {}:{}: {}", spec.source, spec.target, why));
   };
-  if (is_reserved_target(spec.target)) {
+  if (is_reserved_target(spec.target, script_folder)) {
     return refuse("this place inside is Belljar's own; choose another, such as /data");
   }
   auto opened = host::open_without_links(spec.source.c_str(), O_PATH);
@@ -128,7 +163,9 @@ void plan_socket_covers(StartPlan* plan) {
 }
 
 Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
-  for (const MountSpec& mount : spec.mounts) plan->mounts.push_back(TRY(plan_caller_mount(mount, facts)));
+  for (const MountSpec& mount : spec.mounts) {
+    plan->mounts.push_back(TRY(plan_caller_mount(mount, facts, plan->script_folder)));
+  }
   plan_socket_covers(plan);
   const std::size_t other_files = 2 * 4 + 1;  // to enter and leave at most four hierarchies, and the script
   if (plan->mounts.size() + other_files > kPassedFdsMax) {
@@ -139,18 +176,13 @@ Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartP
   return {};
 }
 
-// Where `path` lies at or below `folder`.
-bool is_within(std::string_view path, std::string_view folder) {
-  return path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 // The writable places that the caller wants files from, besides /tmp.
 Result<void> plan_own_folders(const SandboxSpec& spec, StartPlan* plan) {
   for (const CollectSpec& collect : spec.collect) {
     const std::string place = collect.source.substr(0, collect.source.find('/', 1));
     if (place == "/tmp") continue;
     const bool is_image =
-        is_reserved_target(place) ||
+        is_reserved_target(place, plan->script_folder) ||
         std::ranges::any_of(
             plan->mounts, [&](const PlannedMount& mount) { return !mount.is_caller_mount && mount.target == place; }) ||
         std::ranges::any_of(plan->root_links, [&](const RootLink& link) { return link.name == place; });
@@ -199,17 +231,41 @@ Result<std::string> open_script(const SandboxSpec& spec, StartPlan* plan) {
   return std::string(head.data(), static_cast<std::size_t>(count));
 }
 
-Result<void> plan_program(const SandboxSpec& spec, StartPlan* plan) {
-  if (spec.script.empty()) {
-    plan->arguments = spec.command;
-    return {};
+// An image may have an /app of its own.
+Result<std::string> choose_script_folder(const LoadedImage* loaded) {
+  if (loaded == nullptr) return kScriptFolder;
+  for (const char* const folder : {kScriptFolder, "/script"}) {
+    const std::string_view name = folder + 1;
+    if (std::ranges::find(loaded->record.parts, name, &ImagePart::name) == loaded->record.parts.end()) return folder;
   }
+  return fail(ErrorCode::bad_script,
+              "the image has both /app and /script, where a script would go; --mount it, and run a command");
+}
+
+// Where the caller names no program, it is the image's.
+Result<void> plan_command(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
+  plan->arguments = spec.command;
+  if (!plan->arguments.empty() || loaded == nullptr) return {};
+  const ImageConfig& config = loaded->record.config;
+  plan->arguments = config.entrypoint;
+  plan->arguments.insert(plan->arguments.end(), config.command.begin(), config.command.end());
+  if (!plan->arguments.empty() && !plan->arguments.front().empty()) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("there is nothing to run, and the image {} names no program; write belljar run --image {} -- "
+                          "COMMAND [ARGS]",
+                          spec.image, spec.image));
+}
+
+Result<void> plan_program(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
+  if (spec.script.empty()) return plan_command(spec, loaded, plan);
   const std::string head = TRY(open_script(spec, plan));
-  plan->arguments = TRY(choose_interpreter(spec.script, head));
+  const ScriptRule rule = loaded == nullptr ? ScriptRule::extension_first : ScriptRule::hash_bang_first;
+  plan->arguments = TRY(choose_interpreter(spec.script, head, rule));
   const std::size_t slash = spec.script.rfind('/');
   const std::string name = slash == std::string::npos ? spec.script : spec.script.substr(slash + 1);
-  plan->folders.push_back(kScriptFolder);
-  plan->script_target = fmt::format("{}/{}", kScriptFolder, name);
+  plan->script_folder = TRY(choose_script_folder(loaded));
+  plan->folders.push_back(plan->script_folder);
+  plan->script_target = fmt::format("{}/{}", plan->script_folder, name);
   plan->arguments.push_back(plan->script_target);
   plan->arguments.insert(plan->arguments.end(), spec.script_arguments.begin(), spec.script_arguments.end());
   return {};
@@ -233,10 +289,18 @@ void set_variable(std::vector<EnvironmentVariable>* environment, std::string nam
   }
 }
 
-// PATH, HOME, LANG, TZ and what the caller named; nothing of the caller's own environment.
-Result<void> plan_environment(const SandboxSpec& spec, StartPlan* plan) {
+// PATH, HOME, LANG, TZ, what the image has, and what the caller named; nothing of the caller's own environment.
+Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
   std::vector<EnvironmentVariable> environment = {
       {"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
+  if (loaded != nullptr) {
+    if (!spec.venv.empty()) {
+      return fail(ErrorCode::usage,
+                  "--venv is for the host's interpreters, which an image does not have; leave one out");
+    }
+    for (const EnvironmentVariable& variable : loaded->record.config.environment)
+      set_variable(&environment, variable.name, variable.value);
+  }
   if (!spec.venv.empty()) {
     VenvPlan venv = TRY(resolve_venv(spec.venv, [](const char* name) { return std::getenv(name); }));
     for (VenvLink& link : venv.links) plan->root_links.push_back({std::move(link.path), std::move(link.text)});
@@ -278,14 +342,23 @@ Result<void> plan_environment(const SandboxSpec& spec, StartPlan* plan) {
 
 }  // namespace
 
-Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& image) {
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image,
+                            LoadedImage* loaded) {
   StartPlan plan;
   plan.privilege = facts.privilege;
   plan.landlock_abi = facts.landlock_abi;
-  plan.folders = {"/usr", "/etc", "/dev", "/tmp"};
-  TRY_VOID(plan_image(image, &plan));
-  TRY_VOID(plan_program(spec, &plan));
-  TRY_VOID(plan_environment(spec, &plan));
+  if (loaded != nullptr) {
+    TRY_VOID(plan_loaded_image(*loaded, &plan));
+    plan.system = fmt::format("the image {}", spec.image);
+    plan.working_folder = loaded->record.config.working_folder;
+    if (spec.script.empty()) plan.script_folder.clear();
+  } else {
+    TRY_VOID(plan_host_image(host_image, &plan));
+  }
+  plan.folders.insert(plan.folders.end(), {"/dev", "/tmp"});
+  TRY_VOID(plan_dev(host_image, &plan));
+  TRY_VOID(plan_program(spec, loaded, &plan));
+  TRY_VOID(plan_environment(spec, loaded, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));
   TRY_VOID(plan_own_folders(spec, &plan));
   plan.hidden_paths = spec.hidden_paths;
@@ -293,7 +366,8 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
   plan.terminal = spec.terminal;
   plan.open_files = spec.limits.open_files.value;
-  plan.working_folder = spec.workdir.empty() ? kHome : spec.workdir;
+  if (!spec.workdir.empty()) plan.working_folder = spec.workdir;
+  if (plan.working_folder.empty()) plan.working_folder = kHome;
   return plan;
 }
 

@@ -4,12 +4,15 @@
 
 #include "base/result.h"
 #include "image/host_image.h"
+#include "image/image_store.h"
 #include "spec/sandbox_spec.h"
 #include "tiers/container/plan.h"
 #include "tiers/container/walls.h"
 
 namespace belljar::container {
 
-Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& image);
+// `loaded` is the image that the spec names, or null: then `host_image` is what the program sees.
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image,
+                            LoadedImage* loaded);
 
 }  // namespace belljar::container

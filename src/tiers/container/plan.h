@@ -14,11 +14,17 @@
 
 namespace belljar::container {
 
-inline constexpr unsigned kSandboxUid = 1000;  // the program's uid and gid inside
+inline constexpr unsigned kSandboxUid = 1000;
 inline constexpr unsigned kIdRangeSize = 65536;
 inline constexpr const char* kHome = "/tmp/home";
 inline constexpr const char* kScriptFolder = "/app";
 inline constexpr std::size_t kOwnFoldersMax = 10;
+
+// Who the program is inside.
+struct ProgramIds {
+  unsigned uid = kSandboxUid;
+  unsigned gid = kSandboxUid;
+};
 
 enum class Privilege {
   root,  // ids of its own range, idmapped mounts
@@ -63,6 +69,7 @@ struct MemoryArea {
 
 struct StartPlan {
   Privilege privilege = Privilege::user;
+  std::string system = "the host's /usr";  // what the program sees, for errors
 
   // The new root.
   std::vector<PlannedMount> mounts;       // the image first, then the caller's, in order
@@ -77,7 +84,8 @@ struct StartPlan {
   std::string tmp_size;                   // bytes of the writable tmpfs
   std::string tmp_inodes;
 
-  Fd script;  // opened as the caller; copied to script_target
+  std::string script_folder = kScriptFolder;  // where no mount of the caller's may be; empty: there is none
+  Fd script;                                  // opened as the caller; copied to script_target
   std::string script_target;
 
   // The program.

@@ -19,7 +19,8 @@ constexpr const char* kDeviceNodes[] = {"null", "zero", "full", "random", "urand
 constexpr unsigned kDeviceNodeCount = sizeof kDeviceNodes / sizeof *kDeviceNodes;
 
 // What of /proc is hidden: what everyone may read there of the host, its hardware and its kernel, and no program needs.
-// The rest is readable or writable for the host's root only, and no user of the sandbox is that.
+// The rest is readable or writable for the host's root only, and no user of the sandbox is that; but for settings of
+// the sandbox's own namespaces: see lock_settings().
 constexpr const char* kMaskedProcFiles[] = {"keys", "key-users", "kallsyms", "cmdline", "modules"};
 constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "fs", "scsi", "asound"};
 constexpr const char* kEmptyFile = "/.empty";
@@ -184,7 +185,7 @@ void mount_own_folders(const InitPlan& plan) {
     name[sizeof name - 2] = static_cast<char>('0' + index++);
     check(plan, kStep, errno_result(::mkdir(name, 0755)));
     if (plan.privilege == Privilege::root) {
-      check(plan, kStep, errno_result(::chown(name, kSandboxUid, kSandboxUid)));
+      check(plan, kStep, errno_result(::chown(name, plan.ids.uid, plan.ids.gid)));
     }
     const int folder = check(plan, kStep, host::clone_mount(AT_FDCWD, name, host::Recursion::no));
     const int place = make_folder(plan, target, std::strlen(target), kStep, 0);
@@ -211,7 +212,7 @@ void mount_writable_space(const InitPlan& plan) {
   check(plan, kStep, host::attach_mount(shm, AT_FDCWD, "/dev/shm"));
   check(plan, SetupStep::home, errno_result(::mkdir(kHome, 0700)));
   if (plan.privilege == Privilege::root) {
-    check(plan, SetupStep::home, errno_result(::chown(kHome, kSandboxUid, kSandboxUid)));
+    check(plan, SetupStep::home, errno_result(::chown(kHome, plan.ids.uid, plan.ids.gid)));
   }
   if (plan.space_link >= 0) hand_over_space(plan, space);
   ::close(shm);
@@ -279,6 +280,18 @@ void mask_proc(const InitPlan& plan) {
     std::strcpy(path + 6, name);
     cover(plan, path, SetupStep::mask_proc, 0);
   }
+}
+
+// Settings of the sandbox's own network and IPC namespaces belong to uid 0 inside, which a program of an image may be:
+// capabilities don't matter for them.
+void lock_settings(const InitPlan& plan) {
+  if (plan.ids.uid != 0) return;
+  constexpr SetupStep kStep = SetupStep::mask_proc;
+  const int settings = check(plan, kStep, host::clone_mount(AT_FDCWD, "/proc/sys", host::Recursion::no));
+  constexpr std::uint64_t kLocked = kQuiet | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY;
+  check(plan, kStep, host::set_mount_attributes(settings, kLocked, -1, host::Recursion::no));
+  check(plan, kStep, host::attach_mount(settings, AT_FDCWD, "/proc/sys"));
+  ::close(settings);
 }
 
 // Shows empty what --hide and sockets name, and our own text in place of proc_files. The last to need kEmpty...
@@ -359,6 +372,7 @@ void build_root(const InitPlan& plan, Received* received) {
   fill_dev(plan, cloned);
   mount_writable_space(plan);
   attach_mounts(plan, mount_fds, MountOwner::caller);
+  lock_settings(plan);
   cover_planned(plan);
   for (const int script : received->script(plan)) copy_script(plan, script);
 }
