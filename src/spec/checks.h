@@ -42,6 +42,9 @@ Result<void> check_image_reference(std::string_view reference, std::string_view 
 Result<CollectSpec> checked_collect(CollectSpec collect, std::string_view where);
 bool has_wildcard(std::string_view text);
 
+// Letters, digits and . _ - only, at most 64, and no . or - at its beginning.
+Result<void> check_profile_name(std::string_view name, std::string_view where);
+
 Result<void> check_tier(std::string_view name, std::string_view where);
 Result<void> check_required(std::string_view name, std::string_view where);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "base/utf8.h"
@@ -189,6 +190,37 @@ std::string format_limit(LimitUnit unit, std::uint64_t value) {
       break;
   }
   return fmt::format("{}", value);
+}
+
+std::string show_amount(LimitUnit unit, std::uint64_t value) {
+  struct Scale {
+    std::uint64_t from;
+    double divisor;
+    std::string_view suffix;
+  };
+  constexpr Scale kBytes[] = {{kTiB, double{kTiB}, "T"},
+                              {kGiB, double{kGiB}, "G"},
+                              {kMiB, double{kMiB}, "M"},
+                              {kKiB, double{kKiB}, "K"},
+                              {0, 1, " B"}};
+  constexpr Scale kTimes[] = {{2 * 86'400'000, 86'400'000, " d"},
+                              {2 * 3'600'000, 3'600'000, " h"},
+                              {2 * 60'000, 60'000, " min"},
+                              {1000, 1000, " s"},
+                              {0, 1, " ms"}};
+  constexpr Scale kCores[] = {{0, 1000, ""}};
+  constexpr Scale kCounts[] = {{0, 1, ""}};
+  const std::span<const Scale> scales = unit == LimitUnit::bytes          ? std::span<const Scale>(kBytes)
+                                        : unit == LimitUnit::milliseconds ? std::span<const Scale>(kTimes)
+                                        : unit == LimitUnit::millicpus    ? std::span<const Scale>(kCores)
+                                                                          : std::span<const Scale>(kCounts);
+  const Scale& scale = *std::ranges::find_if(scales, [&](const Scale& each) { return value >= each.from; });
+  const double scaled = static_cast<double>(value) / scale.divisor;
+  if (scaled >= 100 || scale.divisor == 1) return fmt::format("{:.0f}{}", scaled, scale.suffix);
+  std::string text = fmt::format("{:.{}f}", scaled, scaled >= 10 ? 1 : 2);
+  if (text.find('.') != std::string::npos) text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text + std::string(scale.suffix);
 }
 
 std::string limit_sentence(const LimitRow& row, std::uint64_t value) {

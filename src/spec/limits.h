@@ -58,6 +58,9 @@ Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, st
 // The value as people write it: "256M", "30 s", "0.5", "1024". Exact: parse_limit() takes it back to the same value.
 std::string format_limit(LimitUnit unit, std::uint64_t value);
 
+// The same for reading only, rounded to three digits: "13.4M", "1.25 s".
+std::string show_amount(LimitUnit unit, std::uint64_t value);
+
 // The row's sentence with the value filled in.
 std::string limit_sentence(const LimitRow& row, std::uint64_t value);
 

@@ -159,5 +159,26 @@ TEST(Errors, EveryRowHasItsNameStatusAndText) {
   EXPECT_EQ(error_text(ErrorCode::bad_mount), "a mount can't be made as asked");
 }
 
+TEST(Limits, AmountsToRead) {
+  const auto bytes = [](std::uint64_t value) { return show_amount(LimitUnit::bytes, value); };
+  EXPECT_EQ(bytes(0), "0 B");
+  EXPECT_EQ(bytes(1023), "1023 B");
+  EXPECT_EQ(bytes(kKiB), "1K");
+  EXPECT_EQ(bytes(14051000), "13.4M");
+  EXPECT_EQ(bytes(256 * kMiB), "256M");
+  EXPECT_EQ(bytes(kGiB + kGiB / 4), "1.25G");
+  EXPECT_EQ(bytes(64 * kTiB), "64T");
+  const auto time = [](std::uint64_t value) { return show_amount(LimitUnit::milliseconds, value); };
+  EXPECT_EQ(time(0), "0 ms");
+  EXPECT_EQ(time(999), "999 ms");
+  EXPECT_EQ(time(1250), "1.25 s");
+  EXPECT_EQ(time(90'000), "90 s");
+  EXPECT_EQ(time(300'000), "5 min");
+  EXPECT_EQ(time(86'400'000), "24 h");
+  EXPECT_EQ(show_amount(LimitUnit::millicpus, 500), "0.5");
+  EXPECT_EQ(show_amount(LimitUnit::millicpus, 2000), "2");
+  EXPECT_EQ(show_amount(LimitUnit::count, 65536), "65536");
+}
+
 }  // namespace
 }  // namespace belljar

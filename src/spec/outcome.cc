@@ -163,6 +163,14 @@ std::string_view status_name(RunStatus status) {
   return "internal";
 }
 
+std::optional<RunStatus> find_status(std::string_view name) {
+#define STATUS(row, meaning) \
+  if (name == #row) return RunStatus::row;
+  BELLJAR_STATUSES(STATUS)
+#undef STATUS
+  return std::nullopt;
+}
+
 int exit_status(const Outcome& outcome) {
   switch (outcome.status) {
     case RunStatus::ok:
@@ -198,9 +206,11 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["usage"] = usage_record(outcome.usage);
   record["limits"] = limits_record(outcome.limits);
   record["denials"] = denials_record(outcome.denials);
-  record["files"] = files_record(outcome.files);
-  record["files_skipped"] = skipped_record(outcome.files_skipped);
-  record["files_truncated"] = outcome.files_truncated;
+  if (streams != StreamContent::omitted_with_files) {
+    record["files"] = files_record(outcome.files);
+    record["files_skipped"] = skipped_record(outcome.files_skipped);
+    record["files_truncated"] = outcome.files_truncated;
+  }
   record["isolation"] = isolation_record(outcome.isolation);
   return dump_json(record);
 }

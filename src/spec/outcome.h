@@ -104,11 +104,16 @@ struct Outcome {
 };
 
 std::string_view status_name(RunStatus status);
+std::optional<RunStatus> find_status(std::string_view name);
 
 // The exit status of `belljar run`: the program's own, 124, 125, 126, 127 or 128+n.
 int exit_status(const Outcome& outcome);
 
-enum class StreamContent { included, omitted };
+enum class StreamContent {
+  included,
+  omitted,
+  omitted_with_files,  // nor the collected files, whose names are the program's too
+};
 
 // The record as one line of JSON, without a newline. Streams are text (invalid UTF-8 shown as U+FFFD) and, where that
 // lost something, base64 beside it (stdout_base64, stderr_base64).

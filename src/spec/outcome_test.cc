@@ -94,11 +94,16 @@ TEST(Outcome, WritesBase64OfEveryLength) {
 
 TEST(Outcome, LeavesStreamsOutWhenAsked) {
   Outcome outcome;
+  outcome.files = {{.path = "/out/secret"}};
   outcome.standard_output = {.bytes = "\xFF", .bytes_total = 1};
   const Json record = record_of(outcome, StreamContent::omitted);
   EXPECT_FALSE(record.contains("stdout"));
   EXPECT_FALSE(record.contains("stdout_base64"));
   EXPECT_EQ(record["stdout_bytes_total"], 1);
+  EXPECT_TRUE(record.contains("files"));
+  const Json remembered = record_of(outcome, StreamContent::omitted_with_files);
+  EXPECT_FALSE(remembered.contains("stdout"));
+  EXPECT_EQ(remembered.dump().find("secret"), std::string::npos);
 }
 
 TEST(Outcome, RecordsWallsDenialsAndErrors) {

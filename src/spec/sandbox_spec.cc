@@ -174,6 +174,21 @@ Result<CollectSpec> checked_collect(CollectSpec collect, std::string_view where)
                                 quote(collect.source)));
 }
 
+Result<void> check_profile_name(std::string_view name, std::string_view where) {
+  constexpr std::size_t kNameBytesMax = 64;
+  const auto is_allowed = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+           c == '.';
+  };
+  if (!name.empty() && name.size() <= kNameBytesMax && name[0] != '.' && name[0] != '-' &&
+      std::ranges::all_of(name, is_allowed)) {
+    return {};
+  }
+  return fail(ErrorCode::bad_value, fmt::format("{}: {} is not a profile's name; write at most 64 letters, digits and "
+                                                ". _ -, such as data-analysis",
+                                                where, quote(name)));
+}
+
 Result<void> check_tier(std::string_view name, std::string_view where) {
   std::vector<std::string_view> known;
   for (const NamedRow& row : tier_rows()) {

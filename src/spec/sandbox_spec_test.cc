@@ -146,5 +146,15 @@ TEST(Names, FindsWhatWasMeant) {
   EXPECT_EQ(name_hint("banana", known), "known: memory, cpus, timeout, tmp_size, tmp_inodes and open_files");
 }
 
+TEST(ProfileName, IsAPlainWord) {
+  for (const char* name : {"a", "data-analysis", "v1.2_x"}) EXPECT_TRUE(check_profile_name(name, "--profile")) << name;
+  for (const std::string& name : {std::string(), std::string(".a"), std::string("-a"), std::string("a b"),
+                                  std::string("a/b"), std::string("\x1b[m"), std::string(65, 'a')}) {
+    const auto checked = check_profile_name(name, "--profile");
+    ASSERT_FALSE(checked) << name;
+    EXPECT_EQ(checked.error().code, ErrorCode::bad_value);
+  }
+}
+
 }  // namespace
 }  // namespace belljar

@@ -1,0 +1,117 @@
+#include "spec/limit_use.h"
+
+#include <algorithm>
+
+namespace belljar {
+namespace {
+
+bool was_denied(const Outcome& outcome, std::string_view kind) {
+  return std::ranges::any_of(outcome.denials, [&](const Denial& denial) { return denial.kind == kind; });
+}
+
+std::optional<std::uint64_t> measured(std::uint64_t value) {
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
+std::uint64_t cpu_ms(const Outcome& outcome) {
+  return outcome.usage.cpu_user_ms + outcome.usage.cpu_system_ms;
+}
+
+// One function for each row of limits.def, by its name: a row without one does not compile. Each fills in what it
+// knows.
+
+void use_of_memory(const Outcome& outcome, LimitUse& use) {
+  use.used = measured(outcome.usage.memory_peak_bytes);
+  use.struck = use.is_censored = outcome.status == RunStatus::memory || was_denied(outcome, "memory");
+}
+
+// The mean over the run. A rate has no end at which it strikes.
+void use_of_cpus(const Outcome& outcome, LimitUse& use) {
+  if (outcome.duration_ms > 0) use.used = cpu_ms(outcome) * 1000 / outcome.duration_ms;
+}
+
+void use_of_tasks(const Outcome& outcome, LimitUse& use) {
+  use.used = measured(outcome.usage.processes_peak);
+  use.struck = use.is_censored = outcome.status == RunStatus::pids || was_denied(outcome, "tasks");
+}
+
+void use_of_timeout(const Outcome& outcome, LimitUse& use) {
+  use.used = outcome.duration_ms;
+  use.struck = use.is_censored = outcome.status == RunStatus::timeout;
+}
+
+void use_of_tmp_size(const Outcome& outcome, LimitUse& use) {
+  use.used = outcome.usage.disk_written_bytes;
+  use.struck = use.is_censored = outcome.status == RunStatus::disk;
+}
+
+void use_of_tmp_inodes(const Outcome&, LimitUse&) {}
+
+void use_of_open_files(const Outcome&, LimitUse&) {}
+
+// What was cut off is counted too.
+void use_of_output(const Outcome& outcome, LimitUse& use) {
+  use.used = std::max(outcome.standard_output.bytes_total, outcome.standard_error.bytes_total);
+  use.struck = outcome.standard_output.truncated || outcome.standard_error.truncated;
+  use.is_censored = outcome.status == RunStatus::output;
+}
+
+// Only of runs from which files were collected whole: of others it is not known what there was.
+bool has_collected(const Outcome& outcome) {
+  return !outcome.files.empty() && !outcome.files_truncated;
+}
+
+void use_of_collect_file(const Outcome& outcome, LimitUse& use) {
+  if (has_collected(outcome)) use.used = std::ranges::max(outcome.files, {}, &FileRecord::size).size;
+}
+
+void use_of_collect_size(const Outcome& outcome, LimitUse& use) {
+  if (!has_collected(outcome)) return;
+  use.used = 0;
+  for (const FileRecord& file : outcome.files) *use.used += file.size;
+}
+
+void use_of_collect_entries(const Outcome&, LimitUse&) {}
+
+}  // namespace
+
+std::vector<LimitUse> limit_uses(const Outcome& outcome) {
+  std::vector<LimitUse> uses;
+  uses.reserve(limit_rows().size());
+  for (const LimitRow& row : limit_rows()) uses.push_back({&row, (outcome.limits.*row.field).value, std::nullopt});
+  if (!tells_of_use(outcome.status)) return uses;
+  std::size_t index = 0;
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence) use_of_##name(outcome, uses[index++]);
+#include "spec/limits.def"
+#undef LIMIT
+  // Where a limit struck, the peak that was seen just before may be a little below it.
+  for (LimitUse& use : uses) {
+    if (use.is_censored) use.used = std::max(use.used.value_or(0), use.cap);
+  }
+  return uses;
+}
+
+bool is_limit_status(RunStatus status) {
+  switch (status) {
+    case RunStatus::timeout:
+    case RunStatus::memory:
+    case RunStatus::pids:
+    case RunStatus::disk:
+    case RunStatus::output:
+      return true;
+    case RunStatus::ok:
+    case RunStatus::error:
+    case RunStatus::signal:
+    case RunStatus::cancelled:
+    case RunStatus::denied:
+    case RunStatus::internal:
+      break;
+  }
+  return false;
+}
+
+bool tells_of_use(RunStatus status) {
+  return status != RunStatus::cancelled && status != RunStatus::denied && status != RunStatus::internal;
+}
+
+}  // namespace belljar
