@@ -8,10 +8,12 @@
 
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "cli/calibrate_command.h"
 #include "cli/execute.h"
 #include "cli/image_command.h"
 #include "cli/options.h"
 #include "cli/run_command.h"
+#include "cli/runs_command.h"
 #include "spec/errors.h"
 #include "spec/names.h"
 
@@ -84,6 +86,9 @@ constexpr Command kCommands[] = {
     {"run", "SCRIPT [ARGS]", "run a script or a command in a new sandbox", run},
     {"image", "load|ls|rm ...", "bring root file systems for run --image", image_command},
     {"policy", "show", "print the policy that a run would have", policy_command},
+    {"runs", "[--profile P]", "list the runs that run --profile recorded", runs_command},
+    {"show", "RUN", "show what is recorded of a run", show_command},
+    {"calibrate", "--profile P", "propose limits from what recorded runs used", calibrate_command},
     {"doctor", "[--json]", "say what this host can enforce, and what not", doctor},
     {"gc", "", "remove what a killed Belljar left behind", gc},
     {"version", "", "print the version", version},

@@ -31,6 +31,18 @@ int execute_image(const ImageRequest& request) {
   last_call = "image " + request.name;
   return 0;
 }
+int execute_runs(const RunsRequest& request) {
+  last_call = "runs " + request.profile;
+  return 0;
+}
+int execute_calibrate(const CalibrateRequest& request) {
+  last_call = "calibrate " + request.profile + " " + std::to_string(request.percentile_hundredths);
+  return 0;
+}
+int execute_show(const ShowRequest& request) {
+  last_call = "show " + std::to_string(request.run);
+  return 0;
+}
 
 namespace {
 
@@ -62,6 +74,11 @@ TEST(Commands, CallTheirBodies) {
   EXPECT_EQ(say({"doctor"}).call, "doctor");
   EXPECT_EQ(say({"doctor", "--json"}).call, "doctor json");
   EXPECT_EQ(say({"gc"}).call, "gc");
+  EXPECT_EQ(say({"runs", "--profile", "p"}).call, "runs p");
+  EXPECT_EQ(say({"show", "12"}).call, "show 12");
+  EXPECT_EQ(say({"calibrate", "--profile", "p"}).call, "calibrate p 9900");
+  EXPECT_EQ(say({"calibrate", "--profile", "p", "--percentile", "99.5"}).call, "calibrate p 9950");
+  EXPECT_EQ(say({"show", "12", "--json"}).call, "show 12");
 }
 
 TEST(Commands, VersionAndHelp) {
@@ -72,7 +89,7 @@ TEST(Commands, VersionAndHelp) {
   EXPECT_THAT(say({"help", "doctor"}).out, HasSubstr("belljar doctor"));
   EXPECT_THAT(say({"help", "gc"}).out, HasSubstr("belljar gc"));
   EXPECT_EQ(say({"help", "version"}).out, main_help());
-  for (const char* command : {"run", "policy", "doctor", "gc"}) {
+  for (const char* command : {"run", "policy", "runs", "show", "calibrate", "doctor", "gc"}) {
     EXPECT_EQ(say({command, "--help"}).out, say({"help", command}).out);
     EXPECT_EQ(say({command, "--help"}).status, 0);
     EXPECT_THAT(say({command, "--help"}).call, IsEmpty());
@@ -111,6 +128,19 @@ TEST(Commands, RefuseWhatTheyDoNotKnow) {
   EXPECT_EQ(refused({"doctor", "--jsno"}), "belljar: unknown option --jsno; did you mean --json?\n");
   EXPECT_THAT(refused({"gc", "x"}), StartsWith("belljar: gc takes no arguments"));
   EXPECT_THAT(refused({"gc", "--all"}), StartsWith("belljar: unknown option --all"));
+  EXPECT_THAT(refused({"runs", "3"}), HasSubstr("belljar show 3"));
+  EXPECT_THAT(refused({"runs", "--status", "tiemout"}), HasSubstr("did you mean timeout?"));
+  EXPECT_THAT(refused({"runs", "--profile", "a b"}), HasSubstr("not a profile's name"));
+  EXPECT_THAT(refused({"runs", "--since", "soon"}), HasSubstr("not a length of time"));
+  EXPECT_THAT(refused({"show"}), HasSubstr("belljar show RUN"));
+  EXPECT_THAT(refused({"show", "last"}), HasSubstr("not the number of a run"));
+  EXPECT_THAT(refused({"show", "0"}), HasSubstr("not the number of a run"));
+  EXPECT_THAT(refused({"calibrate"}), HasSubstr("--profile NAME"));
+  EXPECT_THAT(refused({"calibrate", "p"}), HasSubstr("--profile"));
+  EXPECT_THAT(refused({"calibrate", "--profile", "p", "--percentile", "100"}), HasSubstr("from 1 to 99.99"));
+  EXPECT_THAT(refused({"calibrate", "--profile", "p", "--factor", "1"}), HasSubstr("from 1.1 to 1000"));
+  EXPECT_THAT(refused({"calibrate", "--profile", "p", "--factor", "nan"}), HasSubstr("not a number"));
+  EXPECT_THAT(refused({"calibrate", "--profile", "p", "--since", "0"}), HasSubstr("--since"));
   EXPECT_THAT(refused({"version", "x"}), StartsWith("belljar: version takes no arguments"));
 }
 

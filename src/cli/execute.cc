@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "belljar/belljar.h"
+#include "cli/recorder.h"
 #include "image/active_environment.h"
 #include "image/image_loader.h"
 #include "image/image_store.h"
@@ -119,7 +120,7 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
   RunIo io;
   io.stdin_fd = STDIN_FILENO;
   io.cancel_fd = cancel_fd;
-  io.capture = options.json;
+  io.capture = options.json || options.keep;
   if (options.json) return io;
   io.stdout_fd = STDOUT_FILENO;
   io.stderr_fd = STDERR_FILENO;
@@ -136,10 +137,39 @@ Result<void> load_named_path(const SandboxSpec& spec) {
   return {};
 }
 
+// The lines on stderr and the record; returns the exit status of `belljar run`.
+int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOptions& options, const StopSignals& stop) {
+  say_what_was_dropped("stdout", outcome.standard_output, spec);
+  say_what_was_dropped("stderr", outcome.standard_error, spec);
+  say_what_was_skipped(outcome);
+  if (!outcome.reason.empty()) {
+    const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0;
+    say(outcome.reason + (was_killed && !options.json ? "; output so far is above" : ""));
+  }
+  const bool written = write_record(outcome, options);
+  if (outcome.status == RunStatus::cancelled) {
+    const int signal = stop.received();
+    return 128 + (signal != 0 ? signal : SIGPIPE);
+  }
+  return written ? exit_status(outcome) : error_exit_status(ErrorCode::internal);
+}
+
 }  // namespace
 
-int execute_run(const SandboxSpec& spec, const RunOptions& options) {
+int execute_run(const SandboxSpec& asked, const RunOptions& options) {
+  SandboxSpec spec = asked;
+  if (!options.limits_of.empty()) {
+    const Result<Limits> limits = calibrated_limits(spec.limits, options.limits_of);
+    if (!limits) return report_refusal(limits.error(), options);
+    spec.limits = *limits;
+  }
   if (const auto loaded = load_named_path(spec); !loaded) return report_refusal(loaded.error(), options);
+  std::optional<Recorder> recorder;
+  if (!options.profile.empty()) {
+    Result<Recorder> opened = Recorder::open(options, spec);
+    if (!opened) return report_refusal(opened.error(), options);
+    recorder.emplace(std::move(*opened));
+  }
   const StopSignals stop;
   RunIo io = plan_io(options, stop.fd());
   Fd resize;
@@ -156,20 +186,9 @@ int execute_run(const SandboxSpec& spec, const RunOptions& options) {
   };
   const Result<Outcome> outcome = run(spec, io);
   raw.reset();
+  if (recorder) recorder->record(outcome ? *outcome : refused_outcome(outcome.error(), spec));
   if (!outcome) return report_refusal(outcome.error(), options);
-  say_what_was_dropped("stdout", outcome->standard_output, spec);
-  say_what_was_dropped("stderr", outcome->standard_error, spec);
-  say_what_was_skipped(*outcome);
-  if (!outcome->reason.empty()) {
-    const bool was_killed = outcome->signal.has_value() && outcome->standard_output.bytes_total > 0;
-    say(outcome->reason + (was_killed && !options.json ? "; output so far is above" : ""));
-  }
-  const bool written = write_record(*outcome, options);
-  if (outcome->status == RunStatus::cancelled) {
-    const int signal = stop.received();
-    return 128 + (signal != 0 ? signal : SIGPIPE);
-  }
-  return written ? exit_status(*outcome) : error_exit_status(ErrorCode::internal);
+  return report_ending(*outcome, spec, options, stop);
 }
 
 }  // namespace belljar

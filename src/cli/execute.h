@@ -2,8 +2,10 @@
 // parsing can be tested without making sandboxes.
 #pragma once
 
+#include "cli/calibrate_command.h"
 #include "cli/image_command.h"
 #include "cli/run_command.h"
+#include "cli/runs_command.h"
 #include "spec/sandbox_spec.h"
 
 namespace belljar {
@@ -20,5 +22,12 @@ int run_gc();
 
 // `belljar image ...`; returns its exit status.
 int execute_image(const ImageRequest& request);
+
+// `belljar runs` and `belljar show`; each returns its exit status.
+int execute_runs(const RunsRequest& request);
+int execute_show(const ShowRequest& request);
+
+// `belljar calibrate`; returns its exit status.
+int execute_calibrate(const CalibrateRequest& request);
 
 }  // namespace belljar

@@ -13,19 +13,23 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/options.h"
+#include "spec/checks.h"
 #include "spec/errors.h"
 
 namespace belljar {
 namespace {
 
 // The options that are no part of the policy.
-enum class RunFlag : std::size_t { policy, tty, json, status_fd, help, count };
+enum class RunFlag : std::size_t { policy, tty, json, status_fd, profile, keep, limits, help, count };
 
 constexpr Option kRunOptions[] = {
     {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones"},
     {"tty", "", "give the program a terminal of its own, joined to this one; by default for 24 h"},
     {"json", "", "write the result record to stdout, with the program's output in it"},
     {"status-fd", "N", "write the result record, without output, to descriptor N"},
+    {"profile", "NAME", "remember what the run used under this name; belljar calibrate makes limits of it"},
+    {"keep", "", "with --profile: remember the program's text and output too"},
+    {"limits", "auto:NAME", "take limits that are not named from the runs of this profile"},
     {"help", "", "show this help"},
 };
 static_assert(std::size(kRunOptions) == static_cast<std::size_t>(RunFlag::count));
@@ -107,11 +111,31 @@ Result<int> parse_status_fd(std::string_view text) {
   return fd;
 }
 
+Result<std::string> parse_auto_limits(std::string_view text) {
+  constexpr std::string_view kPrefix = "auto:";
+  if (!text.starts_with(kPrefix)) {
+    return fail(ErrorCode::bad_value,
+                fmt::format("--limits: {} is not known; write auto:NAME with a profile's name", quote(text)));
+  }
+  text.remove_prefix(kPrefix.size());
+  TRY_VOID(check_profile_name(text, "--limits"));
+  return std::string(text);
+}
+
 // The report's options are filled in as far as they are right, also when an error is returned.
 Result<void> read_run_options(const ParsedOptions& parsed, RunOptions& options) {
   options.json = is_given(parsed, RunFlag::json);
   for (const GivenOption& given : parsed.given) {
-    if (run_flag(given.option) == RunFlag::status_fd) options.status_fd = TRY(parse_status_fd(given.value));
+    const std::optional<RunFlag> flag = run_flag(given.option);
+    if (flag == RunFlag::status_fd) options.status_fd = TRY(parse_status_fd(given.value));
+    if (flag == RunFlag::limits) options.limits_of = TRY(parse_auto_limits(given.value));
+    if (flag == RunFlag::keep) options.keep = true;
+    if (flag != RunFlag::profile) continue;
+    TRY_VOID(check_profile_name(given.value, "--profile"));
+    options.profile = given.value;
+  }
+  if (options.keep && options.profile.empty()) {
+    return fail(ErrorCode::usage, "--keep says what to remember of a run; name it with --profile NAME");
   }
   return {};
 }
@@ -173,7 +197,8 @@ Result<std::string> show_policy(const ParsedOptions& parsed) {
   if (!parsed.operands.empty()) {
     return fail(ErrorCode::usage, fmt::format("policy show takes options only, not {}", quote(parsed.operands[0])));
   }
-  for (const RunFlag flag : {RunFlag::tty, RunFlag::json, RunFlag::status_fd}) {
+  for (const RunFlag flag :
+       {RunFlag::tty, RunFlag::json, RunFlag::status_fd, RunFlag::profile, RunFlag::keep, RunFlag::limits}) {
     if (!is_given(parsed, flag)) continue;
     const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
     return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));
@@ -286,10 +311,14 @@ bool write_record(const Outcome& outcome, const RunOptions& options) {
   return all_written;
 }
 
+Outcome refused_outcome(const Error& error, const SandboxSpec& spec) {
+  const RunStatus status = error.code == ErrorCode::internal ? RunStatus::internal : RunStatus::denied;
+  return {.status = status, .reason = error.message, .error = error, .limits = spec.limits};
+}
+
 int report_refusal(const Error& error, const RunOptions& options) {
   say(error.message);
-  const RunStatus status = error.code == ErrorCode::internal ? RunStatus::internal : RunStatus::denied;
-  write_record({.status = status, .reason = error.message, .error = error}, options);
+  write_record(refused_outcome(error, {}), options);
   return error_exit_status(error.code);
 }
 

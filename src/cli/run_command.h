@@ -17,6 +17,9 @@ namespace belljar {
 struct RunOptions {
   bool json = false;             // capture the streams and write the record to stdout
   std::optional<int> status_fd;  // write the record, without the streams, to this descriptor
+  std::string profile;           // remember the run under this name; empty: don't
+  bool keep = false;             // remember the program's text and output too
+  std::string limits_of;         // take limits that nobody named from the runs of this profile; empty: don't
 };
 
 using RunExecutor = std::function<int(const SandboxSpec&, const RunOptions&)>;
@@ -37,6 +40,9 @@ void say(std::string_view line);
 
 // Writes the record where `options` want it. A record that can't be written is reported on stderr: false.
 bool write_record(const Outcome& outcome, const RunOptions& options);
+
+// The record of a run that was refused, or failed by a fault of Belljar's own.
+Outcome refused_outcome(const Error& error, const SandboxSpec& spec);
 
 // Reports an error from before the program ran: the line on stderr, and the record. Returns the exit status.
 int report_refusal(const Error& error, const RunOptions& options);

@@ -276,5 +276,20 @@ TEST(WriteRecord, SaysWhenItCanNot) {
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("can't be written: No space left on device"));
 }
 
+TEST(RunCommand, TakesWhatIsToBeRemembered) {
+  EXPECT_EQ(run({"a.py"}).options.profile, "");
+  const Ran ran = run({"--profile", "p", "--keep", "--limits", "auto:q", "a.py"});
+  EXPECT_EQ(ran.options.profile, "p");
+  EXPECT_TRUE(ran.options.keep);
+  EXPECT_EQ(ran.options.limits_of, "q");
+  EXPECT_THAT(run({"--keep", "a.py"}).err, HasSubstr("--profile NAME"));
+  EXPECT_THAT(run({"--profile", "../p", "a.py"}).err, HasSubstr("not a profile's name"));
+  EXPECT_THAT(run({"--limits", "p", "a.py"}).err, HasSubstr("auto:NAME"));
+  EXPECT_THAT(run({"--limits", "auto:", "a.py"}).err, HasSubstr("not a profile's name"));
+  for (const char* flag : {"--keep", "--profile=p", "--limits=auto:p"}) {
+    EXPECT_THAT(policy({"show", flag}).err, HasSubstr("policy show does not take")) << flag;
+  }
+}
+
 }  // namespace
 }  // namespace belljar
