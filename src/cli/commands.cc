@@ -70,7 +70,7 @@ int gc(Arguments arguments) {
 int version(Arguments arguments) {
   if (!arguments.empty())
     return usage_error(fmt::format("version takes no arguments, not even {}", quote(arguments[0])));
-  return print("belljar " BELLJAR_VERSION "\n");
+  return run_version();
 }
 
 int help(Arguments arguments);
@@ -91,7 +91,7 @@ constexpr Command kCommands[] = {
     {"calibrate", "--profile P", "propose limits from what recorded runs used", calibrate_command},
     {"doctor", "[--json]", "say what this host can enforce, and what not", doctor},
     {"gc", "", "remove what a killed Belljar left behind", gc},
-    {"version", "", "print the version", version},
+    {"version", "", "print the version, the commit and what is built in", version},
     {"help", "[COMMAND]", "show help", help},
 };
 

@@ -20,6 +20,9 @@ int run_doctor(bool json);
 // `belljar gc`; returns its exit status.
 int run_gc();
 
+// `belljar version`: the version, the commit and what this build holds. Returns its exit status.
+int run_version();
+
 // `belljar image ...`; returns its exit status.
 int execute_image(const ImageRequest& request);
 
