@@ -95,6 +95,10 @@ Result<std::unique_ptr<CgroupDir>> create_cgroups(const std::string& name, const
 // before its create_cgroups() on.
 std::uint64_t sweep_cgroups(bool (*is_alive)(const std::string& name));
 
+// Lets the dying have all the processor they need: under its quota, a fork bomb takes long to end. For killed
+// sandboxes.
+void lift_cpu_limit(const std::vector<std::string>& folders);
+
 // Kills what is left in these folders (as folders() gave them) and removes them. For the watcher.
 void remove_cgroup_folders(const std::vector<std::string>& folders);
 

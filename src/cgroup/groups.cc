@@ -420,6 +420,13 @@ std::uint64_t sweep_site(const CgroupSite& site, bool (*is_alive)(const std::str
   return removed.size();
 }
 
+void lift_cpu_limit(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    (void)write_control_file(AT_FDCWD, (folder + "/cpu.cfs_quota_us").c_str(), "-1");
+    (void)write_control_file(AT_FDCWD, (folder + "/cpu.max").c_str(), "max");
+  }
+}
+
 void remove_cgroup_folders(const std::vector<std::string>& folders) {
   (void)kill_in_folders(folders, kKillTimeMax);
   for (const std::string& folder : folders) {

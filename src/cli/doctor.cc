@@ -72,13 +72,23 @@ std::vector<std::string> find_hints() {
   return hints;
 }
 
+// Where no sandbox starts, no wall stands.
+TierReport examine_tier(const Tier& tier) {
+  TierReport report{std::string(tier.name()), tier.probe(), try_tier(tier)};
+  if (report.why_not.empty()) return report;
+  for (WallReport& wall : report.walls) {
+    wall = {wall.name, WallState::missing, "no sandbox starts here: " + report.why_not, "see the line of the tier"};
+  }
+  return report;
+}
+
 Report examine() {
   Report report;
   utsname system{};
   ::uname(&system);
   report.kernel = fmt::format("{} {}", system.sysname, system.release);
   report.cgroups = describe_cgroups();
-  for (const Tier* tier : tiers()) report.tiers.push_back({std::string(tier->name()), tier->probe(), try_tier(*tier)});
+  for (const Tier* tier : tiers()) report.tiers.push_back(examine_tier(*tier));
   report.hints = find_hints();
   return report;
 }
@@ -106,7 +116,7 @@ void print_text(const Report& report) {
     }
     for (const WallReport& wall : tier.walls) {
       fmt::print("  {:<9} {}\n", state_name(wall.state), wall.name);
-      if (wall.state == WallState::enforced) continue;
+      if (wall.state == WallState::enforced || !tier.why_not.empty()) continue;
       fmt::print("            why: {}\n            to get it: {}\n", wall.why, wall.remedy);
     }
   }

@@ -35,7 +35,11 @@ class StopSignals {
   StopSignals() {
     sigset_t signals;
     ::sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction inherited{};
+      const bool is_ignored = ::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
+      if (!is_ignored) ::sigaddset(&signals, signal);  // ignored by nohup(1), or by a shell's "&": it stays so
+    }
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     fd_ = Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
   }

@@ -47,7 +47,7 @@ SysResult<CloneResult> clone_process(std::uint64_t flags, int cgroup_fd) {
   clone_args arguments{};
   arguments.flags = flags | CLONE_PIDFD;
   arguments.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
-  arguments.exit_signal = SIGCHLD;
+  arguments.exit_signal = 0;  // not SIGCHLD: a caller that ignores that would have the kernel reap the child unseen
   if (cgroup_fd >= 0) {
     arguments.flags |= CLONE_INTO_CGROUP;
     arguments.cgroup = static_cast<std::uint64_t>(cgroup_fd);

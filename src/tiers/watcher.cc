@@ -107,6 +107,7 @@ void kill_sandbox(const CleanupNeeds& needs) {
   if (::recv(link, &byte, 1, 0) == 1 && byte == kDismissed) ::_exit(0);
 
   kill_sandbox(*needs);
+  lift_cpu_limit(needs->folders);
   (void)wait_for(needs->process_fd, UINT64_MAX);
   remove_cgroup_folders(needs->folders);
   ::_exit(0);

@@ -108,6 +108,7 @@ class Res16(OutsideTest):
                 findings = self.sandbox(REFUSED, caller=caller).findings
                 for name in ("add_key", "keyctl", "request_key", "new_user_namespace"):
                     self.assertEqual(findings[name], "EPERM", name)
+                self.assertEqual(findings["io_setup_many"], "ENOSYS")  # all of fs.aio-max-nr, otherwise
 
     def test_each_in_turn(self):
         """What one sandbox used up is there for the next: as a user too, who has one quota for all."""

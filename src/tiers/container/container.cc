@@ -58,6 +58,12 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
     case SetupStep::open_source:
     case SetupStep::source_changed:
       if (index >= plan.mounts.size()) break;
+      if (frame.step == SetupStep::mount && frame.errno_value == EOVERFLOW) {
+        return {ErrorCode::bad_mount,
+                fmt::format(
+                    "--mount {}:{}: this place would have to be made in another mounted folder; make it there first",
+                    plan.mounts[index].source, plan.mounts[index].target)};
+      }
       if (frame.step == SetupStep::mount && frame.errno_value == ENOENT) {
         return {
             ErrorCode::bad_mount,
@@ -74,7 +80,18 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
       what += fmt::format(" ({} at {})", plan.mounts[index].source, plan.mounts[index].target);
       break;
     case SetupStep::hide_path:
-      if (index < plan.hidden_paths.size()) what += fmt::format(" ({})", plan.hidden_paths[index]);
+      if (index >= plan.hidden_paths.size()) break;
+      if (frame.errno_value == ENOENT || frame.errno_value == ENOTDIR) {
+        return {ErrorCode::bad_value,
+                fmt::format("--hide {}: there is no such file or folder in the sandbox, so nothing "
+                            "would be hidden; check the spelling",
+                            plan.hidden_paths[index])};
+      }
+      if (frame.errno_value == ELOOP) {
+        return {ErrorCode::bad_value,
+                fmt::format("--hide {}: this is a symbolic link; hide what it leads to", plan.hidden_paths[index])};
+      }
+      what += fmt::format(" ({})", plan.hidden_paths[index]);
       break;
     case SetupStep::working_folder:
       return {ErrorCode::bad_value,
@@ -125,7 +142,10 @@ class ContainerSandbox final : public RunningSandbox {
   int ended_fd() const override { return init_.pidfd(); }
   int report_fd() const override { return control_.get(); }
   void read_report() override;
-  void kill() override { init_.kill(); }
+  void kill() override {
+    init_.kill();
+    if (cgroups_) lift_cpu_limit(cgroups_->folders());
+  }
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
   Result<std::vector<WritablePlace>> take_writable_places() override;
@@ -559,7 +579,8 @@ class Starter {
     if (set == 0) return tree;
     if (mount.is_caller_mount)
       return refuse(-set,
-                    "map its files to the sandbox's user; this file system has no idmapped mounts (ext4, xfs, btrfs "
+                    "map its files to the sandbox's user; this file system, or one mounted below it, has no idmapped "
+                    "mounts (ext4, xfs, btrfs "
                     "and tmpfs have); copy it to one that does");
     // The image stays readable without the map; its files then seem to belong to nobody.
     const int plain = host::set_mount_attributes(tree.get(), mount.attributes, -1, host::Recursion::yes);

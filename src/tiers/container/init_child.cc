@@ -113,11 +113,14 @@ void enforce_landlock(const InitPlan& plan) {
   ::close(rules);
 }
 
-// Memory of a memfd that nobody maps shows nowhere in /proc, so where memory is sampled there are none; programs fall
-// back to files. Other architectures' numbers are refused by the profile.
+// Memory that shows nowhere in /proc can't be sampled: a memfd that nobody maps, System V semaphores and messages.
+// Where memory is sampled there is none of it; programs fall back to files and futexes. Other architectures' numbers
+// are refused by the profile.
 void forbid_unseen_memory(const InitPlan& plan) {
   sock_filter rows[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 0, 1),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_memfd_create, 2, 0),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_semget, 1, 0),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_msgget, 0, 1),
                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program{std::size(rows), rows};
@@ -330,6 +333,7 @@ void reap_until_end(const InitPlan& plan, const Received& received, int program)
 void init_main(const InitPlan& plan) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   ::prctl(PR_SET_NAME, kInitName, 0, 0, 0);
+  ::signal(SIGCHLD, SIG_DFL);  // ignored, as a caller may hand it down, it would make children end unseen
   ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
   // The clone copied all of the supervisor's.
   host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.space_link});

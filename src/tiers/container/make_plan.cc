@@ -26,8 +26,9 @@ constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sb
 constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 // Places of the sandbox that a caller's mount may not cover: they are walls, or hold the sandbox together.
-constexpr const char* kReservedTargets[] = {"/",    "/proc",     "/sys", "/dev",  "/etc", "/usr",
-                                            "/tmp", "/tmp/home", "/bin", "/sbin", "/lib", "/lib64"};
+constexpr const char* kReservedTargets[] = {"/",    "/proc",  "/sys",      "/dev",      "/etc",
+                                            "/usr", "/tmp",   "/tmp/home", "/bin",      "/sbin",
+                                            "/lib", "/lib64", "/.empty",   "/.empty.d", "/.proc"};
 constexpr const char* kReservedTrees[] = {"/proc/", "/sys/", "/dev/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
 
 Result<PlannedMount> image_mount(Fd source, std::string path, std::string target, std::uint64_t attributes) {
@@ -151,22 +152,21 @@ Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& f
   return mount;
 }
 
-void plan_socket_covers(StartPlan* plan) {
-  std::string table;
+Result<void> plan_socket_covers(StartPlan* plan) {
   for (const PlannedMount& mount : plan->mounts) {
     if (!mount.is_caller_mount || !mount.is_folder) continue;
-    if (table.empty()) table = read_socket_table();
-    for (const std::string& path : socket_paths_below(table, mount.source)) {
-      plan->sockets.push_back(fmt::format("{}/{}", mount.target, path));
-    }
+    const auto sockets = sockets_below(mount.opened.get());
+    if (!sockets) return fail(sockets.error().code, fmt::format("{}: {}", mount.source, sockets.error().message));
+    for (const std::string& path : *sockets) plan->sockets.push_back(fmt::format("{}/{}", mount.target, path));
   }
+  return {};
 }
 
 Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
   for (const MountSpec& mount : spec.mounts) {
     plan->mounts.push_back(TRY(plan_caller_mount(mount, facts, plan->script_folder)));
   }
-  plan_socket_covers(plan);
+  TRY_VOID(plan_socket_covers(plan));
   const std::size_t other_files = 2 * 4 + 1;  // to enter and leave at most four hierarchies, and the script
   if (plan->mounts.size() + other_files > kPassedFdsMax) {
     return fail(ErrorCode::bad_mount,

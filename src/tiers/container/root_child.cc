@@ -21,8 +21,8 @@ constexpr unsigned kDeviceNodeCount = sizeof kDeviceNodes / sizeof *kDeviceNodes
 // What of /proc is hidden: what everyone may read there of the host, its hardware and its kernel, and no program needs.
 // The rest is readable or writable for the host's root only, and no user of the sandbox is that; but for settings of
 // the sandbox's own namespaces: see lock_settings().
-constexpr const char* kMaskedProcFiles[] = {"keys", "key-users", "kallsyms", "cmdline", "modules"};
-constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "fs", "scsi", "asound"};
+constexpr const char* kMaskedProcFiles[] = {"keys", "key-users", "kallsyms", "cmdline", "modules", "locks"};
+constexpr const char* kMaskedProcFolders[] = {"acpi", "bus", "fs", "scsi", "asound", "pressure"};
 constexpr const char* kEmptyFile = "/.empty";
 constexpr const char* kEmptyFolder = "/.empty.d";
 
@@ -250,21 +250,31 @@ void fill_dev(const InitPlan& plan, const ClonedMounts& cloned) {
   ::close(queues);
 }
 
+// Read-only where the program's user owns `source`, as without root: what lies in the root's file system counts neither
+// as writable space nor as sampled memory.
+void cover_with(const InitPlan& plan, const char* source, const char* path, SetupStep step, int detail) {
+  check(plan, step, errno_result(::mount(source, path, nullptr, MS_BIND, nullptr)), detail);
+  if (plan.privilege == Privilege::root) return;
+  constexpr unsigned long kReadOnly = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV;
+  check(plan, step, errno_result(::mount(nullptr, path, nullptr, kReadOnly, nullptr)), detail);
+}
+
+// Shows nothing at `path`. A part of /proc that this kernel lacks needs no cover; what --hide names must be there.
 void cover(const InitPlan& plan, const char* path, SetupStep step, int detail) {
   struct stat status{};
   if (::lstat(path, &status) != 0) {
-    if (errno == ENOENT) return;
+    if (errno == ENOENT && step == SetupStep::mask_proc) return;
     give_up(plan, step, -errno, detail);
   }
-  const char* source = S_ISDIR(status.st_mode) ? kEmptyFolder : kEmptyFile;
-  check(plan, step, errno_result(::mount(source, path, nullptr, MS_BIND, nullptr)), detail);
+  if (S_ISLNK(status.st_mode)) give_up(plan, step, -ELOOP, detail);
+  cover_with(plan, S_ISDIR(status.st_mode) ? kEmptyFolder : kEmptyFile, path, step, detail);
 }
 
 // What can't be found here can't be found by the program either, which has no more rights than init.
 void cover_socket(const InitPlan& plan, const char* path) {
   struct stat status{};
   if (::lstat(path, &status) != 0 || !S_ISSOCK(status.st_mode)) return;
-  check(plan, SetupStep::mount, errno_result(::mount(kEmptyFile, path, nullptr, MS_BIND, nullptr)));
+  cover_with(plan, kEmptyFile, path, SetupStep::mount, 0);
 }
 
 // Shows empty what kMasked... name.
@@ -299,7 +309,7 @@ void cover_planned(const InitPlan& plan) {
   for (const InitFile& file : plan.proc_files) {
     constexpr const char* kTemporary = "/.proc";
     make_file(plan, kTemporary, &file.content, SetupStep::mask_proc);
-    check(plan, SetupStep::mask_proc, errno_result(::mount(kTemporary, file.path, nullptr, MS_BIND, nullptr)));
+    cover_with(plan, kTemporary, file.path, SetupStep::mask_proc, 0);
     check(plan, SetupStep::mask_proc, errno_result(::unlink(kTemporary)));
   }
   int index = 0;
@@ -341,14 +351,23 @@ void change_root(const InitPlan& plan) {
   mask_proc(plan);
 }
 
+enum class LinkPlace { root, writable_space };
+
+// A link below /tmp, to a virtual environment there say, can only be made once the writable space is mounted.
+void make_links(const InitPlan& plan, LinkPlace place) {
+  for (const InitLink& link : plan.root_links) {
+    const bool is_below_tmp = std::strncmp(link.name, "/tmp/", 5) == 0;
+    if (is_below_tmp != (place == LinkPlace::writable_space)) continue;
+    make_parents(plan, link.name, SetupStep::root_entries, 0);
+    check(plan, SetupStep::root_entries, errno_result(::symlink(link.target, link.name)));
+  }
+}
+
 void make_root_entries(const InitPlan& plan) {
   for (const char* folder : plan.folders) {
     check(plan, SetupStep::root_entries, errno_result(::mkdir(folder, 0755)));
   }
-  for (const InitLink& link : plan.root_links) {
-    make_parents(plan, link.name, SetupStep::root_entries, 0);
-    check(plan, SetupStep::root_entries, errno_result(::symlink(link.target, link.name)));
-  }
+  make_links(plan, LinkPlace::root);
   for (const InitFile& file : plan.files) {
     make_file(plan, file.path, &file.content, SetupStep::root_entries);
   }
@@ -371,6 +390,7 @@ void build_root(const InitPlan& plan, Received* received) {
   attach_mounts(plan, mount_fds, MountOwner::image);
   fill_dev(plan, cloned);
   mount_writable_space(plan);
+  make_links(plan, LinkPlace::writable_space);
   attach_mounts(plan, mount_fds, MountOwner::caller);
   lock_settings(plan);
   cover_planned(plan);

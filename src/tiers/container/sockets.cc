@@ -1,71 +1,74 @@
 #include "tiers/container/sockets.h"
 
+#include <dirent.h>
 #include <fcntl.h>
-
-#include <algorithm>
-#include <climits>
-#include <cstdlib>
-#include <map>
+#include <fmt/format.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
+#include "spec/errors.h"
 
 namespace belljar::container {
 namespace {
 
-constexpr std::size_t kTableBytesMax = 64 << 20;
-constexpr int kFieldsBeforePath = 7;
+constexpr std::size_t kEntriesMax = 4'000'000;
+constexpr std::size_t kSocketsMax = 1000;
+constexpr int kDepthMax = 200;
 
-// The last field of a line, which may hold spaces; empty where the socket has no name.
-std::string_view path_of(std::string_view line) {
-  for (int field = 0; field < kFieldsBeforePath; ++field) {
-    const std::size_t space = line.find(' ');
-    if (space == std::string_view::npos) return {};
-    line.remove_prefix(std::min(line.find_first_not_of(' ', space), line.size()));
-  }
-  return line;
-}
-
-// Names folders without links: a service may have bound its socket by a path that holds some. Many sockets share a
-// folder.
-class FolderNames {
+class SocketSearch {
  public:
-  std::string without_links(std::string_view path) {
-    const std::size_t slash = path.rfind('/');
-    const std::string folder(path.substr(0, std::max<std::size_t>(slash, 1)));
-    auto known = names_.find(folder);
-    if (known == names_.end()) {
-      char resolved[PATH_MAX];
-      const bool exists = ::realpath(folder.c_str(), resolved) != nullptr;
-      known = names_.emplace(folder, exists ? resolved : folder).first;
-    }
-    return (known->second == "/" ? "" : known->second) + std::string(path.substr(slash));
+  // What can't be opened here can't be opened by the program either, which has no more rights.
+  Result<void> look_into(int parent_fd, const char* name, const std::string& path, int depth) {
+    auto opened = open_at(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    if (!opened) return {};
+    DIR* const stream = ::fdopendir(opened->get());
+    if (stream == nullptr) return {};
+    (void)opened->release();
+    const Result<void> looked = look_at_entries(stream, path, depth);
+    ::closedir(stream);
+    return looked;
   }
+
+  std::vector<std::string> take() { return std::move(sockets_); }
 
  private:
-  std::map<std::string, std::string> names_;
+  Result<void> look_at_entries(DIR* stream, const std::string& path, int depth) {
+    const auto refuse = [](std::string why) { return fail(ErrorCode::bad_mount, std::move(why)); };
+    if (depth > kDepthMax) return refuse(fmt::format("folders are nested more than {} deep", kDepthMax));
+    while (const dirent* entry = ::readdir(stream)) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      if (++entries_ > kEntriesMax) {
+        return refuse(
+            fmt::format("it holds more than {} files, too many to look for sockets of the host among them; "
+                        "mount a part of it",
+                        kEntriesMax));
+      }
+      unsigned char type = entry->d_type;
+      struct stat status{};
+      if (type == DT_UNKNOWN && ::fstatat(::dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        type = IFTODT(status.st_mode);
+      }
+      if (type == DT_SOCK) {
+        sockets_.push_back(path + entry->d_name);
+        if (sockets_.size() > kSocketsMax) return refuse(fmt::format("it holds more than {} sockets", kSocketsMax));
+      } else if (type == DT_DIR) {
+        TRY_VOID(look_into(::dirfd(stream), entry->d_name, path + entry->d_name + "/", depth + 1));
+      }
+    }
+    return {};
+  }
+
+  std::size_t entries_ = 0;
+  std::vector<std::string> sockets_;
 };
 
 }  // namespace
 
-std::vector<std::string> socket_paths_below(std::string_view table, std::string_view folder) {
-  std::vector<std::string> paths;
-  FolderNames folders;
-  while (!table.empty()) {
-    const std::string_view line = table.substr(0, table.find('\n'));
-    table.remove_prefix(std::min(line.size() + 1, table.size()));
-    const std::string_view written = path_of(line);
-    if (!written.starts_with('/')) continue;
-    const std::string path = folders.without_links(written);
-    if (path.size() <= folder.size() + 1 || !path.starts_with(folder) || path[folder.size()] != '/') continue;
-    std::string rest = path.substr(folder.size() + 1);
-    if (("/" + rest + "/").find("/../") != std::string::npos) continue;
-    if (std::ranges::find(paths, rest) == paths.end()) paths.push_back(std::move(rest));
-  }
-  return paths;
-}
-
-std::string read_socket_table() {
-  return read_file_at(AT_FDCWD, "/proc/self/net/unix", kTableBytesMax).value_or("");
+Result<std::vector<std::string>> sockets_below(int folder_fd) {
+  SocketSearch search;
+  TRY_VOID(search.look_into(folder_fd, ".", "", 0));
+  return search.take();
 }
 
 }  // namespace belljar::container

@@ -3,16 +3,15 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/result.h"
 
 namespace belljar::container {
 
-// The paths in `table` (the form of /proc/net/unix, proc(5)) that lie below `folder`, relative to it. Paths that hold
-// "..", and names that don't belong to a file, are left out.
-std::vector<std::string> socket_paths_below(std::string_view table, std::string_view folder);
-
-// The table of this process's network namespace; empty where it can't be read.
-std::string read_socket_table();
+// The paths of all sockets below the folder, relative to it. They are looked for on disk, because a socket's name in
+// /proc/net/unix is only what its service once called it: relative, or before a folder was renamed. Links are not
+// followed. Fails (bad_mount) where there are too many files to look at, or too many sockets to cover.
+Result<std::vector<std::string>> sockets_below(int folder_fd);
 
 }  // namespace belljar::container

@@ -1,41 +1,63 @@
 #include "tiers/container/sockets.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+
+#include "base/fd.h"
 
 namespace belljar::container {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+namespace fs = std::filesystem;
 
-constexpr const char* kTable =
-    "Num       RefCount Protocol Flags    Type St Inode Path\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   123 /no/such/work/agent.sock\n"
-    "0000000000000000: 00000003 00000000 00000000 0001 03   124\n"
-    "0000000000000000: 00000002 00000000 00010000 0002 01 12345 @abstract\n"
-    "0000000000000000: 00000002 00000000 00010000 0005 01   125 /no/such/work/with space/a b.sock\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   126 /no/such/work/agent.sock\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   127 /no/such/workshop/other.sock\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   128 relative.sock\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   129 /no/such/work/../secret.sock\n"
-    "0000000000000000: 00000002 00000000 00010000 0001 01   130 /no/such/work\n";
+class Sockets : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/belljar-sockets-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
 
-TEST(Sockets, BelowAFolder) {
-  EXPECT_THAT(socket_paths_below(kTable, "/no/such/work"), ElementsAre("agent.sock", "with space/a b.sock"));
-  EXPECT_THAT(socket_paths_below(kTable, "/no/such/work/with space"), ElementsAre("a b.sock"));
-  EXPECT_THAT(socket_paths_below(kTable, "/elsewhere"), IsEmpty());
+  void bind_at(const fs::path& path) {
+    const Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
+    ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  }
+
+  std::vector<std::string> found() {
+    const auto folder = open_at(AT_FDCWD, folder_.c_str(), O_PATH | O_DIRECTORY);
+    return *sockets_below(folder->get());
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Sockets, AreFoundWhateverTheyWereCalledWhenBound) {
+  fs::create_directories(folder_ / "a" / "b c");
+  bind_at(folder_ / "a" / "b c" / "one");
+  fs::rename(folder_ / "a", folder_ / "renamed");
+  bind_at(folder_ / "two\nlines");
+  fs::create_hard_link(folder_ / "two\nlines", folder_ / "linked");
+  EXPECT_THAT(found(), testing::UnorderedElementsAre("renamed/b c/one", "two\nlines", "linked"));
 }
 
-TEST(Sockets, OddTables) {
-  EXPECT_THAT(socket_paths_below("", "/x"), IsEmpty());
-  EXPECT_THAT(socket_paths_below("\n\n  \n", "/x"), IsEmpty());
-  EXPECT_THAT(socket_paths_below("a b c d e f g /x/y", "/x"), ElementsAre("y"));
-  EXPECT_THAT(socket_paths_below("a b c d e f g /", "/x"), IsEmpty());
-}
-
-TEST(Sockets, TheTableIsThere) {
-  EXPECT_THAT(read_socket_table(), testing::HasSubstr("Path"));
+TEST_F(Sockets, LinksAreNotFollowedAndOtherFilesAreNone) {
+  fs::create_directories(folder_ / "plain");
+  fs::create_symlink("/run", folder_ / "run");
+  ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+  EXPECT_THAT(found(), testing::IsEmpty());
 }
 
 }  // namespace

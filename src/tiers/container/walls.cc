@@ -36,7 +36,9 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
                       groups.scope_helps ? "run it by `systemd-run --user --scope -p Delegate=yes`, or as root"
                                          : "run as root, or where a cgroup is delegated to this user"};
   };
-  if (name == "memory") return state(groups.memory && groups.swap, "RLIMIT_AS and a sampled kill of the whole tree");
+  if (name == "memory")
+    return state(groups.memory && groups.swap,
+                 "RLIMIT_DATA of each process and a sampled kill of the whole tree, which see no kernel memory");
   if (name == "cpus") return state(groups.cpu, "stopping the whole tree for part of the time");
   if (name == "tasks") return state(groups.tasks, "RLIMIT_NPROC in the sandbox's user namespace");
   return state(true, "");
