@@ -275,7 +275,8 @@ class Limits(Case):
         limits = self.record("--", "true")["limits"]
         self.assertEqual(limits, {"memory_bytes": 256 << 20, "cpus": 1, "tasks": 256, "timeout_ms": 30000,
                                   "tmp_size_bytes": 50 << 20, "tmp_inodes": 65536, "open_files": 1024,
-                                  "output_bytes": 1 << 20})
+                                  "output_bytes": 1 << 20, "collect_file_bytes": 256 << 20, "collect_size_bytes": 1 << 30,
+                                  "collect_entries": 65536})
 
     def test_default_memory_limit_holds(self):
         code = "b = []\nwhile True: b.append(bytearray(8 << 20)); print(len(b), flush=True)\n"
