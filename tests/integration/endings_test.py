@@ -278,6 +278,11 @@ class Limits(Case):
                                   "output_bytes": 1 << 20, "collect_file_bytes": 256 << 20, "collect_size_bytes": 1 << 30,
                                   "collect_entries": 65536})
 
+    def test_a_name_like_a_line_of_status_hides_no_memory(self):
+        code = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'RssAnon: 0', 0, 0, 0)\n" \
+               "b = bytearray(400 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\ntime.sleep(5)\n"
+        self.assertEqual(self.record(self.write("eat.py", code))["status"], "memory")
+
     def test_default_memory_limit_holds(self):
         code = "b = []\nwhile True: b.append(bytearray(8 << 20)); print(len(b), flush=True)\n"
         record = self.record(self.write("eat.py", code))

@@ -46,9 +46,15 @@ Reading read_text(int folder_fd, const char* name, char* buffer, std::size_t siz
   return count > 0 ? Reading::done : Reading::gone;
 }
 
+// The number in the line that begins with `key`. Only there: the first line of a status holds the name that the program
+// gave itself, which may look like a key (its newlines are shown escaped, proc(5)).
 std::uint64_t kib_line(const char* text, const char* key) {
-  const char* line = std::strstr(text, key);
-  return line == nullptr ? 0 : read_number(line + std::strlen(key)) * 1024;
+  const std::size_t length = std::strlen(key);
+  for (const char* line = text; line != nullptr; line = std::strchr(line, '\n')) {
+    if (*line == '\n') ++line;
+    if (std::strncmp(line, key, length) == 0) return read_number(line + length) * 1024;
+  }
+  return 0;
 }
 
 std::uint64_t now_ms() {
