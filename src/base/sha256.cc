@@ -121,7 +121,8 @@ void Sha256::update(std::string_view bytes) {
   bytes_total_ += size;
   if (held > 0) {
     const std::size_t taken = std::min(size, kBlockBytes - held);
-    std::memcpy(rest_.data() + held, data, taken);
+    std::copy_n(data, taken,
+                rest_.begin() + static_cast<std::ptrdiff_t>(held));  // not memcpy(): an empty view may be null
     data += taken;
     size -= taken;
     if (held + taken < kBlockBytes) return;

@@ -10,8 +10,8 @@ namespace belljar {
 namespace {
 
 const CgroupSite& own_site() {
-  static const CgroupSite site = find_site("/proc");
-  return site;
+  static const CgroupSite kSite = find_site("/proc");
+  return kSite;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "host/privilege.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
 #include <linux/securebits.h>
@@ -7,12 +8,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstdlib>
+
+#include "base/fd.h"
 
 namespace belljar::host {
 namespace {
+
+constexpr std::size_t kUidMapBytesMax = 64 << 10;  // 340 lines at most (user_namespaces(7))
 
 // Newer than Debian 12's header: ABI 6 added scopes (landlock(7)).
 struct RulesetAttributes {
@@ -114,14 +121,17 @@ int keep_capabilities(std::uint64_t capabilities) {
 bool is_root_of_host() {
   if (::geteuid() != 0) return false;
   // "0 0 4294967295": every id is itself, as in the initial user namespace only (user_namespaces(7)).
-  std::FILE* const map = std::fopen("/proc/self/uid_map", "re");
-  if (map == nullptr) return false;
-  unsigned inside = 1;
-  unsigned outside = 1;
-  unsigned count = 0;
-  const bool is_read = std::fscanf(map, "%u %u %u", &inside, &outside, &count) == 3;
-  std::fclose(map);
-  return is_read && inside == 0 && outside == 0 && count == ~0U;
+  const auto map = read_file_at(AT_FDCWD, "/proc/self/uid_map", kUidMapBytesMax);
+  if (!map) return false;
+  const char* at = map->data();
+  const char* const end = at + map->size();
+  std::array<unsigned, 3> numbers{};  // first id inside, first id outside, how many
+  for (unsigned& number : numbers) {
+    const auto parsed = std::from_chars(std::find_if(at, end, [](char c) { return c != ' '; }), end, number);
+    if (parsed.ec != std::errc()) return false;
+    at = parsed.ptr;
+  }
+  return numbers == std::array{0U, 0U, ~0U};
 }
 
 bool has_capability(int capability) {

@@ -80,7 +80,7 @@ std::string random_rows(Random& random, const Syscall& syscall, int rows_max) {
 }  // namespace
 
 const Policy& container_policy() {
-  static const Policy policy = [] {
+  static const Policy kPolicy = [] {
     const auto text = read_file_at(AT_FDCWD, BELLJAR_CONTAINER_POLICY, kPolicyBytesMax);
     if (!text) std::abort();
     auto parsed = parse_policy(*text, BELLJAR_CONTAINER_POLICY);
@@ -90,7 +90,7 @@ const Policy& container_policy() {
     }
     return std::move(*parsed);
   }();
-  return policy;
+  return kPolicy;
 }
 
 std::string random_policy_text(Random& random, int rows_max) {

@@ -58,13 +58,13 @@ std::span<const NamedRow> tier_rows() {
 }
 
 const std::vector<std::string_view>& requirable_names() {
-  static const std::vector<std::string_view> names = [] {
+  static const std::vector<std::string_view> kNames = [] {
     std::vector<std::string_view> all;
     for (const NamedRow& wall : kWalls) all.push_back(wall.name);
     for (const LimitRow& limit : limit_rows()) all.push_back(limit.name);
     return all;
   }();
-  return names;
+  return kNames;
 }
 
 std::string_view nearest_name(std::string_view written, std::span<const std::string_view> known) {
