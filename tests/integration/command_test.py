@@ -86,7 +86,7 @@ class BadInput(Case):
             self.assertEqual((ended.status, ended.err), (0, b""), words)
             self.assertIn("usage: belljar", ended.text)
             self.assertLessEqual(max(map(len, ended.text.splitlines())), 100)
-        self.assertRegex(self.belljar("--version").text, r"^belljar \d+\.\d+\.\d+\n$")
+        self.assertRegex(self.belljar("--version").text, r"^belljar \d+\.\d+\.\d+ \(commit \S+\)\ntiers: container")
 
 
 POLICY = """
