@@ -63,7 +63,8 @@ class Env05(EscapeTest):
             findings = self.sandbox(WRITE + LOOK, caller=caller, arguments=[self.canary]).findings
             self.assertTrue([path for path in findings["hits"] if path.startswith("/tmp/home/")], findings)
             self.assertTrue([path for path in findings["hits"] if path.startswith("/dev/shm/")], findings)
-            self.assertEqual((findings["ipc"]["shm"], findings["ipc"]["msg"], len(findings["sockets"])), (1, 1, 1), findings)
+            queues = 1 if caller.uid == 0 else 0  # where memory is sampled there are no System V queues
+            self.assertEqual((findings["ipc"]["shm"], findings["ipc"]["msg"], len(findings["sockets"])), (1, queues, 1), findings)
 
     def killed_run(self, caller, how: str) -> None:
         """Run 1, ended by its deadline, by SIGTERM, or with belljar itself killed."""

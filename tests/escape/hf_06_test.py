@@ -20,7 +20,8 @@ report(tries=tries, mounts=mounts)
 """
 
 # What fills /dev and /dev/shm; nothing else may be mounted there.
-DEV_MOUNTS = {"/dev", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/shm"}
+DEV_MOUNTS = {"/dev", "/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/pts", "/dev/shm",
+              "/dev/mqueue"}
 
 
 def host_nodes() -> dict:

@@ -23,7 +23,7 @@ report(listing=listing, opened={name: attempt(os.open, "/dev/" + name, os.O_RDON
 
 GOLDEN = {
     "fd": "link to /proc/self/fd", "full": "char 1:7 666", "null": "char 1:3 666", "ptmx": "link to pts/ptmx", "pts": "folder 0:0 755",
-    "random": "char 1:8 666", "shm": "folder 0:0 1777", "stderr": "link to /proc/self/fd/2", "stdin": "link to /proc/self/fd/0",
+    "mqueue": "folder 0:0 1777", "random": "char 1:8 666", "shm": "folder 0:0 1777", "stderr": "link to /proc/self/fd/2", "stdin": "link to /proc/self/fd/0",
     "stdout": "link to /proc/self/fd/1", "tty": "char 5:0 666", "urandom": "char 1:9 666", "zero": "char 1:5 666",
 }
 

@@ -60,6 +60,11 @@ time.sleep(60)
 """
 
 
+def no_queues(caller) -> str:
+    """Where memory is sampled, System V queues and semaphores are refused by this error: no sample sees them."""
+    return "" if caller.uid == 0 else "ENOSYS"
+
+
 class Prc05(EscapeTest):
     def setUp(self) -> None:
         super().setUp()
@@ -97,7 +102,7 @@ class Prc05(EscapeTest):
             with self.subTest(caller=caller.name):
                 findings = self.sandbox(PROBE, caller=caller).findings
                 self.assertEqual([findings[name] for name in ("segment", "queue", "semaphores", "posix_queue", "posix_memory")],
-                                 ["ENOENT"] * 5)
+                                 ["ENOENT", *[no_queues(caller) or "ENOENT"] * 2, "ENOENT", "ENOENT"])
                 self.assertEqual(findings["listed"], {"shm": 0, "msg": 0, "sem": 0})
 
     def test_of_another_sandbox(self) -> None:
@@ -111,7 +116,8 @@ class Prc05(EscapeTest):
     def test_own_ones_work(self) -> None:
         for caller in callers():
             self.assertEqual(self.sandbox(OWN, caller=caller).findings,
-                             {"posix": "hello", "system_v": "system v", "queue": True, "semaphores": True})
+                             {"posix": "hello", "system_v": "system v", "queue": not no_queues(caller),
+                              "semaphores": not no_queues(caller)})
 
 
 if __name__ == "__main__":
