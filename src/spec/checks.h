@@ -47,5 +47,6 @@ Result<void> check_profile_name(std::string_view name, std::string_view where);
 
 Result<void> check_tier(std::string_view name, std::string_view where);
 Result<void> check_required(std::string_view name, std::string_view where);
+Result<void> check_limit_name(std::string_view name, std::string_view where);
 
 }  // namespace belljar

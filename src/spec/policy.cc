@@ -28,6 +28,9 @@ constexpr PolicyKey kKeys[] = {
     {"hide", PolicyForm::list, "absolute paths of the image that are shown empty", &RunPolicy::add_hide},
     {"require", PolicyForm::list, "walls and limits that must hold in full, else nothing runs; all means each of them",
      &RunPolicy::add_require},
+    {"accept_weaker", PolicyForm::list,
+     "limits that are named and may still be held less than in full, where the host can't",
+     &RunPolicy::add_accept_weaker},
     {"on_output_limit", PolicyForm::text, "past the output limit: truncate (drop the rest) or kill (end the run)",
      &RunPolicy::set_on_output_limit},
     {"stdin", PolicyForm::text, "what the program reads: inherit (the caller's) or none", &RunPolicy::set_stdin},
@@ -61,6 +64,8 @@ constexpr PolicyFlag kFlags[] = {
     {"hide", "PATH", "", "hide", "show this path of the image empty", &RunPolicy::add_hide},
     {"require", "NAME", "", "require", "refuse to run unless this wall or limit (or all) holds in full",
      &RunPolicy::add_require},
+    {"accept-weaker", "NAME", "", "accept_weaker", "run also where this host can't hold the named limit in full",
+     &RunPolicy::add_accept_weaker},
     {"on-output-limit", "truncate|kill", "", "on_output_limit", "past the output limit, drop the rest or end the run",
      &RunPolicy::set_on_output_limit},
     {"no-stdin", "", "none", "stdin", "give the program an empty standard input", &RunPolicy::set_stdin},
@@ -163,6 +168,13 @@ Result<void> RunPolicy::add_require(std::string_view name, std::string_view wher
   }
   TRY_VOID(check_required(name, where));
   add_once(name);
+  return {};
+}
+
+Result<void> RunPolicy::add_accept_weaker(std::string_view name, std::string_view where) {
+  TRY_VOID(check_limit_name(name, where));
+  auto& accepted = spec_.weaker_accepted;
+  if (std::find(accepted.begin(), accepted.end(), name) == accepted.end()) accepted.emplace_back(name);
   return {};
 }
 

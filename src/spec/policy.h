@@ -37,7 +37,8 @@ class RunPolicy {
   Result<void> set_stdin(std::string_view word, std::string_view where);            // inherit, none
   Result<void> set_on_output_limit(std::string_view word, std::string_view where);  // truncate, kill
   Result<void> add_hide(std::string_view path, std::string_view where);
-  Result<void> add_require(std::string_view name, std::string_view where);  // a wall, a limit, or "all"
+  Result<void> add_require(std::string_view name, std::string_view where);        // a wall, a limit, or "all"
+  Result<void> add_accept_weaker(std::string_view name, std::string_view where);  // a limit
   Result<void> add_environment(EnvironmentRequest request);
   Result<void> set_collect_existing(std::string_view word, std::string_view where);  // keep, replace
   Result<void> add_mount(MountSpec mount, std::string_view where);

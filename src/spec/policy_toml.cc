@@ -306,6 +306,7 @@ void put_top_keys(std::string& out, const RunPolicy& policy) {
   }
   if (spec.collect_existing == ExistingFiles::replace) put("collect_existing", "\"replace\"");
   if (!spec.required.empty()) put("require", toml_list(spec.required));
+  if (!spec.weaker_accepted.empty()) put("accept_weaker", toml_list(spec.weaker_accepted));
   put("on_output_limit", spec.output_policy == OutputPolicy::kill ? "\"kill\"" : "\"truncate\"");
   put("stdin", spec.stdin_source == StdinSource::none ? "\"none\"" : "\"inherit\"");
   std::vector<std::string> passed;

@@ -204,6 +204,15 @@ Result<void> check_required(std::string_view name, std::string_view where) {
   return bad(where, fmt::format("there is no wall or limit {}; {}", quote(name), name_hint(name, known)));
 }
 
+Result<void> check_limit_name(std::string_view name, std::string_view where) {
+  std::vector<std::string_view> known;
+  for (const LimitRow& row : limit_rows()) {
+    if (row.name == name) return {};
+    known.push_back(row.name);
+  }
+  return bad(where, fmt::format("there is no limit {}; {}", quote(name), name_hint(name, known)));
+}
+
 Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_program(spec));
   TRY_VOID(check_tier(spec.tier, "tier"));
@@ -216,6 +225,7 @@ Result<void> validate(const SandboxSpec& spec) {
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
   TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));
   for (const std::string& name : spec.required) TRY_VOID(check_required(name, "require"));
+  for (const std::string& name : spec.weaker_accepted) TRY_VOID(check_limit_name(name, "accept_weaker"));
   return {};
 }
 

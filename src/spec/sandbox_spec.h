@@ -85,6 +85,9 @@ struct SandboxSpec {
   // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.
   std::vector<std::string> required;
 
+  // Limits that may be held more weakly than in full although they are named. Not those that are required too.
+  std::vector<std::string> weaker_accepted;
+
   bool operator==(const SandboxSpec&) const = default;
 };
 

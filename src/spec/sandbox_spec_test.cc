@@ -71,6 +71,11 @@ TEST(Validate, RefusesUnknownNames) {
   EXPECT_EQ(refusal(wall), "require: there is no wall or limit \"landlok\"; did you mean landlock?");
   wall.required = {"landlock", "memory"};
   EXPECT_TRUE(validate(wall));
+  SandboxSpec limit = good_spec();
+  limit.weaker_accepted = {"landlock"};
+  EXPECT_THAT(refusal(limit), HasSubstr("accept_weaker: there is no limit \"landlock\""));
+  limit.weaker_accepted = {"memory"};
+  EXPECT_TRUE(validate(limit));
 }
 
 TEST(Validate, RefusesPlacesThatCanNotBe) {

@@ -67,6 +67,10 @@ WallReport wall_state(std::string_view name, const HostFacts& facts) {
   return {std::string(name), WallState::enforced, "", ""};
 }
 
+bool accepts_weaker(const SandboxSpec& spec, std::string_view limit) {
+  return std::ranges::find(spec.weaker_accepted, limit) != spec.weaker_accepted.end();
+}
+
 }  // namespace
 
 CallerPrivilege caller_privilege() {
@@ -112,7 +116,9 @@ Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSp
   for (const LimitRow& row : limit_rows()) {
     if ((spec.limits.*row.field).source != LimitSource::named) continue;
     const auto wall = find(row.name);
-    if (wall != walls.end() && wall->state != WallState::enforced) return refuse(*wall, fmt::format("--{}", row.flag));
+    if (wall == walls.end() || wall->state == WallState::enforced) continue;
+    const bool is_accepted = wall->state == WallState::weaker && accepts_weaker(spec, row.name);
+    if (!is_accepted) return refuse(*wall, fmt::format("--{}", row.flag));
   }
   for (const std::string& name : spec.required) {
     const auto wall = find(name);

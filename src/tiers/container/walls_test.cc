@@ -44,5 +44,23 @@ TEST(OwnBinary, OfAnotherUser) {
   }
 }
 
+// A caller's limit that this host holds only weakly.
+TEST(Demands, ANamedLimitHoldsInFullUnlessTheCallerAcceptsLess) {
+  const std::vector<WallReport> walls = {{"memory", WallState::weaker, "why", "remedy"},
+                                         {"tasks", WallState::missing, "why", "remedy"}};
+  SandboxSpec spec;
+  EXPECT_TRUE(check_demands(walls, spec));  // nobody named it
+  spec.limits.memory = {kGiB, LimitSource::named};
+  EXPECT_FALSE(check_demands(walls, spec));
+  spec.weaker_accepted = {"memory"};
+  EXPECT_TRUE(check_demands(walls, spec));
+  spec.required = {"memory"};
+  EXPECT_FALSE(check_demands(walls, spec));
+  spec.required = {};
+  spec.limits.tasks = {5, LimitSource::named};
+  spec.weaker_accepted = {"memory", "tasks"};
+  EXPECT_FALSE(check_demands(walls, spec));  // not held at all is not weaker
+}
+
 }  // namespace
 }  // namespace belljar::container
