@@ -1,0 +1,123 @@
+"""The result record (docs/result-record.md) as Python objects."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the run used. A field is None where this host does not measure it."""
+
+    cpu_user_ms: Optional[int] = None
+    cpu_system_ms: Optional[int] = None
+    memory_peak_bytes: Optional[int] = None
+    processes_peak: Optional[int] = None
+    disk_written_bytes: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Denial:
+    """Something that the program asked for and did not get."""
+
+    kind: str
+    target: str
+    rule: str
+    hint: str
+    count: int
+
+
+@dataclass(frozen=True)
+class WeakerWall:
+    """A wall or limit that holds less than in full, or not at all, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """Which walls and limits were up."""
+
+    tier: str = ""
+    enforced: tuple[str, ...] = ()
+    weaker: tuple[WeakerWall, ...] = ()
+    missing: tuple[WeakerWall, ...] = ()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended. `record` is the whole record as it came, with fields of later versions too."""
+
+    status: str  # ok, error, timeout, memory, ...: docs/result-record.md
+    exit_code: Optional[int]  # None when the program did not exit by itself
+    signal: Optional[int]  # the signal that killed it
+    reason: str  # one line for people; empty for ok and error
+    stdout: str  # bytes that are not UTF-8 show as U+FFFD
+    stderr: str
+    stdout_bytes: bytes = field(repr=False)  # exactly as written, up to the output limit
+    stderr_bytes: bytes = field(repr=False)
+    stdout_truncated: bool
+    stderr_truncated: bool
+    stdout_bytes_total: int
+    stderr_bytes_total: int
+    duration_ms: int
+    usage: Usage
+    limits: Mapping[str, Any]
+    denials: tuple[Denial, ...]
+    isolation: Isolation
+    record: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether the program exited with 0."""
+        return self.status == "ok"
+
+    @property
+    def returncode(self) -> int:
+        """One number for the ending, as a shell has it: the exit code, or 128 + the signal."""
+        if self.exit_code is not None:
+            return self.exit_code
+        return 128 + (self.signal if self.signal is not None else 9)
+
+
+def _stream(record: Mapping[str, Any], name: str) -> bytes:
+    exact = record.get(f"{name}_base64")
+    return base64.b64decode(exact) if exact is not None else record[name].encode()
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> Any:
+    names = {each.name for each in dataclasses.fields(kind)}
+    return kind(**{name: value for name, value in values.items() if name in names})
+
+
+def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
+    isolation = record["isolation"]
+    return Outcome(
+        status=record["status"],
+        exit_code=record["exit_code"],
+        signal=record["signal"],
+        reason=record["reason"],
+        stdout=record["stdout"],
+        stderr=record["stderr"],
+        stdout_bytes=_stream(record, "stdout"),
+        stderr_bytes=_stream(record, "stderr"),
+        stdout_truncated=record["stdout_truncated"],
+        stderr_truncated=record["stderr_truncated"],
+        stdout_bytes_total=record["stdout_bytes_total"],
+        stderr_bytes_total=record["stderr_bytes_total"],
+        duration_ms=record["duration_ms"],
+        usage=_known(Usage, record["usage"]),
+        limits=record["limits"],
+        denials=tuple(_known(Denial, row) for row in record["denials"]),
+        isolation=Isolation(
+            tier=isolation["tier"],
+            enforced=tuple(isolation["enforced"]),
+            weaker=tuple(_known(WeakerWall, row) for row in isolation["weaker"]),
+            missing=tuple(_known(WeakerWall, row) for row in isolation["missing"]),
+        ),
+        record=record,
+    )

@@ -1,0 +1,241 @@
+"""belljar.run(): one program, one sandbox, one Outcome."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any, Iterable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
+
+from belljar._errors import BelljarError, BelljarNotInstalled, ImageNotFound, InternalError, Refused
+from belljar._outcome import Outcome, outcome_from_record
+
+StrPath = Union[str, "os.PathLike[str]"]
+Amount = Union[str, int, float]
+
+# Variables that the command itself reads. A value for the sandbox is then given on the command line, so that it does not
+# change what the command does; other values are handed over where other users of the host can't see them.
+_READ_BY_BELLJAR = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PYENV_VERSION")
+
+
+def run(
+    command: Optional[Sequence[str]] = None,
+    *,
+    code: Optional[str] = None,
+    script: Optional[StrPath] = None,
+    args: Sequence[str] = (),
+    stdin: Union[str, bytes, None] = None,
+    image: Optional[str] = None,
+    timeout: Optional[Amount] = None,
+    memory: Optional[Amount] = None,
+    cpus: Optional[Amount] = None,
+    limits: Optional[Mapping[str, Amount]] = None,
+    env: Optional[Mapping[str, str]] = None,
+    mounts: Iterable[str] = (),
+    collect: Iterable[str] = (),
+    workdir: Optional[str] = None,
+    venv: Optional[StrPath] = None,
+    policy: Optional[StrPath] = None,
+    require: Iterable[str] = (),
+    accept_weaker: Iterable[str] = (),
+    profile: Optional[str] = None,
+    keep: bool = False,
+    auto_limits: Optional[str] = None,
+    options: Sequence[str] = (),
+    belljar: Optional[StrPath] = None,
+) -> Outcome:
+    """Runs one program in a new sandbox and returns how it ended. Blocks until then.
+
+    Exactly one of these is the program:
+        command: a command of the image and its arguments.
+        code: Python code.
+        script: a script on this host (.py .sh .js .pl, or with a #! line).
+    args: arguments for code or script.
+    stdin: what the program reads; None: nothing.
+    image: a loaded image's name; None: the host's own /usr.
+    timeout: wall clock, in seconds or as in "500ms".
+    memory: in bytes or as in "256M".
+    cpus: processor time per second, in cores.
+    limits: any limits by their names (docs/generated/limits.md), such as {"tasks": 64, "tmp_size": "10M"}.
+    env: variables for the program; it has none of the caller's.
+    mounts: "SOURCE:TARGET[:ro|rw]" of this host's files and folders.
+    collect: "SOURCE:FOLDER", files to be fetched out at the end.
+    workdir: working folder inside.
+    venv: a virtual environment of this host, seen read-only inside.
+    policy: a policy file; what is given here wins over it.
+    require: walls and limits that must hold in full.
+    accept_weaker: limits that are given and may still be held less than in full, where this host can't: as an ordinary
+        user without a control group, memory and processor time are sampled. Otherwise such a run is refused.
+    profile: remember the run under this name, for `belljar calibrate`; keep: with the program's text and output.
+    auto_limits: take limits that are not given from the recorded runs of this profile.
+    options: further options of `belljar run`, as it takes them.
+    belljar: the command; None: $BELLJAR, or `belljar` on PATH.
+
+    Raises Refused (ImageNotFound for an unknown image) when Belljar won't run the program, BelljarNotInstalled, and
+    InternalError. Whatever the program does, its deadline included, is an Outcome.
+    """
+    request = _Request(locals())
+    with request.argv() as argv:
+        process = subprocess.Popen(argv, env=request.environment, stdin=request.stdin_kind, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        with process:
+            try:
+                out, err = process.communicate(request.stdin)
+            except BaseException:  # KeyboardInterrupt: the command ends its sandbox when it is told to end
+                process.terminate()
+                raise
+    return _outcome(process.returncode, out, err)
+
+
+async def run_async(command: Optional[Sequence[str]] = None, **options: Any) -> Outcome:
+    """The same as run(), for asyncio. Cancelling it ends the sandbox."""
+    request = _Request(_with_defaults(command, options))
+    with request.argv() as argv:
+        process = await asyncio.create_subprocess_exec(*argv, env=request.environment, stdin=request.stdin_kind,
+                                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                                       limit=_STREAM_LIMIT)
+        try:
+            out, err = await process.communicate(request.stdin)
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+            raise
+    return _outcome(process.returncode, out, err)
+
+
+_STREAM_LIMIT = 1 << 20
+
+
+def _with_defaults(command: Optional[Sequence[str]], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of run() with its defaults, for a call that has only some of them."""
+    known = dict(run.__kwdefaults__)
+    unknown = options.keys() - known.keys()
+    if unknown:
+        raise TypeError(f"run_async() got an unexpected keyword argument {sorted(unknown)[0]!r}")
+    return {**known, **options, "command": command}
+
+
+def find_command(given: Optional[StrPath]) -> str:
+    """The path of the belljar command."""
+    named = given if given is not None else os.environ.get("BELLJAR")
+    found = shutil.which(os.fspath(named) if named else "belljar")
+    if found is None:
+        where = f"there is no command {os.fspath(named)}" if named else "belljar is not on PATH, nor named by $BELLJAR"
+        raise BelljarNotInstalled(where)
+    return found
+
+
+def _toml_string(text: str) -> str:
+    return json.dumps(text).replace("\x7f", "\\u007f")  # TOML's basic strings have JSON's escapes
+
+
+class _Request:
+    """The arguments of one run(), checked, as a command line."""
+
+    def __init__(self, arguments: Mapping[str, Any]):
+        self._given = arguments
+        programs = [name for name in ("command", "code", "script") if arguments[name] is not None]
+        if len(programs) != 1:
+            raise ValueError("give exactly one of command, code and script")
+        if programs == ["command"] and (isinstance(arguments["command"], str) or not arguments["command"]):
+            raise ValueError("command is a sequence of words, such as ['ls', '-l']")
+        if programs == ["command"] and arguments["args"]:
+            raise ValueError("args belong to code and script; the words of a command are all in command")
+        self._command = find_command(arguments["belljar"])
+        stdin = arguments["stdin"]
+        self.stdin: Optional[bytes] = stdin.encode() if isinstance(stdin, str) else stdin
+        self.stdin_kind = subprocess.DEVNULL if self.stdin is None else subprocess.PIPE
+        self.environment = {**os.environ, **{name: value for name, value in (arguments["env"] or {}).items()
+                                             if not self._is_on_command_line(name)}}
+
+    @staticmethod
+    def _is_on_command_line(name: str) -> bool:
+        return name in _READ_BY_BELLJAR or name.startswith(("XDG_", "BELLJAR"))
+
+    @contextlib.contextmanager
+    def argv(self) -> Iterator[list[str]]:
+        """The command line. Files that it names are there as long as the context."""
+        with tempfile.TemporaryDirectory(prefix="belljar-") as folder:
+            argv = [self._command, "run", "--json", *self._options()]
+            argv += self._limit_options(Path(folder))
+            argv += self._given["options"]
+            given = self._given
+            if given["command"] is not None:
+                argv += ["--", *given["command"]]
+            elif given["script"] is not None:
+                argv += [_as_path(given["script"]), *given["args"]]
+            else:
+                script = Path(folder, "main.py")
+                script.write_text(given["code"], "utf-8")
+                argv += [str(script), *given["args"]]
+            yield argv
+
+    def _options(self) -> Iterator[str]:
+        given = self._given
+        if self.stdin is None:
+            yield "--no-stdin"
+        for name, flag in (("image", "image"), ("workdir", "workdir"), ("venv", "venv"), ("policy", "policy"),
+                           ("profile", "profile")):
+            if given[name] is not None:
+                yield f"--{flag}={os.fspath(given[name])}"
+        if given["auto_limits"] is not None:
+            yield f"--limits=auto:{given['auto_limits']}"
+        if given["keep"]:
+            yield "--keep"
+        for name, flag in (("mounts", "mount"), ("collect", "collect"), ("require", "require"),
+                           ("accept_weaker", "accept-weaker")):
+            for value in given[name]:
+                yield f"--{flag}={value}"
+        for name, value in (given["env"] or {}).items():
+            yield f"-e{name}={value}" if self._is_on_command_line(name) else f"-e{name}"
+
+    def _limit_options(self, folder: Path) -> Iterator[str]:
+        """Limits go by a policy file, which has them by their names."""
+        limits = dict(self._given["limits"] or {})
+        limits.update({name: self._given[name] for name in ("timeout", "memory", "cpus") if self._given[name] is not None})
+        if not limits:
+            return
+        lines = [f"{_toml_string(name)} = {_toml_string(_amount_text(value))}\n" for name, value in limits.items()]
+        path = folder / "limits.toml"
+        path.write_text("[limits]\n" + "".join(lines), "utf-8")
+        yield f"--policy={path}"
+
+
+def _amount_text(value: Amount) -> str:
+    return f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def _as_path(script: StrPath) -> str:
+    text = os.fspath(script)
+    return os.path.join(".", text) if text.startswith("-") else text
+
+
+def _outcome(status: int, out: bytes, err: bytes) -> Outcome:
+    """The record that the command wrote, as an Outcome, or the exception that it tells of."""
+    try:
+        record = json.loads(out)
+    except ValueError:
+        said = err.decode("utf-8", "replace").strip() or f"it ended with status {status}"
+        raise InternalError(f"belljar wrote no record: {said}") from None
+    outcome = outcome_from_record(record)
+    error = record["error"]
+    if error is not None:
+        _raise_error(error["code"], error["message"], outcome)
+    return outcome
+
+
+def _raise_error(code: str, message: str, outcome: Outcome) -> NoReturn:
+    if outcome.status != "denied":
+        raise InternalError(message)
+    if code == "unknown_image":
+        raise ImageNotFound(code, message, outcome)
+    raise Refused(code, message, outcome)
+
+
+__all__ = ["BelljarError", "find_command", "run", "run_async"]

@@ -1,0 +1,330 @@
+"""The package against the real command: $BELLJAR, or the release build."""
+
+import ast
+import asyncio
+import dataclasses
+import inspect
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[1]
+os.environ.setdefault("BELLJAR", str(PACKAGE.parents[1] / "build/release/src/cli/belljar"))
+
+import belljar  # noqa: E402
+
+
+class Executor(unittest.TestCase):
+    def test_the_usual_recipe(self):
+        executor = belljar.SandboxedExecutor(image=None, timeout_seconds=30, memory_limit="256m", cpu_quota=50000)
+        stdout, stderr, exit_code = executor.execute("import sys\nprint(6 * 7)\nprint('oh', file=sys.stderr)\nsys.exit(3)")
+        self.assertEqual((stdout, stderr, exit_code), ("42\n", "oh\n", 3))
+
+    def test_defaults_are_those_of_the_recipe(self):
+        parameters = inspect.signature(belljar.SandboxedExecutor).parameters
+        defaults = {name: parameters[name].default for name in ("image", "timeout_seconds", "memory_limit", "cpu_quota")}
+        self.assertEqual(defaults, {"image": None, "timeout_seconds": 30, "memory_limit": "256m", "cpu_quota": 50000})
+
+    def test_a_traceback_names_the_line(self):
+        _, stderr, exit_code = belljar.SandboxedExecutor().execute("x = 1\nraise ValueError('no')")
+        self.assertEqual(exit_code, 1)
+        self.assertIn("line 2", stderr)
+        self.assertTrue(stderr.endswith("ValueError: no\n"), stderr)
+
+    def test_timeout_carries_the_partial_output(self):
+        code = "import sys, time\nprint('so far', flush=True)\nprint('and', file=sys.stderr, flush=True)\ntime.sleep(60)"
+        began = time.monotonic()
+        with self.assertRaises(TimeoutError) as caught:
+            belljar.SandboxedExecutor(timeout_seconds=1.5).execute(code)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual((caught.exception.stdout, caught.exception.stderr), ("so far\n", "and\n"))
+        self.assertIsInstance(caught.exception, belljar.ExecutionTimeout)
+        self.assertEqual(caught.exception.outcome.limits["timeout_ms"], 1500)
+        self.assertIn("1.5 s", str(caught.exception))
+
+    def test_memory_limit(self):
+        _, stderr, exit_code = belljar.SandboxedExecutor(memory_limit="64m").execute("x = bytearray(10**9)")
+        self.assertEqual(exit_code, 137)
+        self.assertEqual(stderr, "belljar: killed at the memory limit of 64M\n")
+
+    def test_cpu_quota(self):
+        code = "import time\nend = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+        stdout, _, _ = belljar.SandboxedExecutor(cpu_quota=20000).execute(code)
+        self.assertLess(float(stdout), 0.6)
+
+    def test_each_execution_is_a_new_sandbox(self):
+        executor = belljar.SandboxedExecutor()
+        executor.execute("open('/tmp/left', 'w').write('x')")
+        self.assertEqual(executor.execute("import os; print(os.path.exists('/tmp/left'))")[0], "False\n")
+
+    def test_nothing_of_the_caller_is_seen(self):
+        os.environ["SECRET_OF_THE_CALLER"] = "canary"
+        self.addCleanup(os.environ.pop, "SECRET_OF_THE_CALLER")
+        stdout, _, _ = belljar.SandboxedExecutor().execute("import os; print(dict(os.environ))")
+        self.assertNotIn("canary", stdout)
+
+    def test_no_network(self):
+        code = "import socket; socket.create_connection(('1.1.1.1', 443), timeout=3)"
+        _, stderr, exit_code = belljar.SandboxedExecutor().execute(code)
+        self.assertEqual(exit_code, 1)
+        self.assertIn("Network is unreachable", stderr)
+
+    def test_unknown_image(self):
+        with self.assertRaises(belljar.ImageNotFound) as caught:
+            belljar.SandboxedExecutor(image="no-such-image").execute("print(1)")
+        self.assertIn("no-such-image", str(caught.exception))
+        self.assertEqual(caught.exception.code, "unknown_image")
+
+    def test_further_arguments_of_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "in.txt").write_text("data")
+            executor = belljar.SandboxedExecutor(mounts=[f"{folder}:/data"])
+            self.assertEqual(executor.execute("print(open('/data/in.txt').read())")[0], "data\n")
+
+    def test_code_that_is_long_or_odd(self):
+        for code, wanted in ((f"x = '{'y' * 300_000}'\nprint(len(x))", "300000\n"), ("print('\u2211\U0001f600')", "∑😀\n"),
+                             ("", ""), ("print('''a\n'b\"c''')", "a\n'b\"c\n")):
+            self.assertEqual(belljar.SandboxedExecutor().execute(code)[:2], (wanted, ""))
+
+    def test_async(self):
+        async def several():
+            executor = belljar.SandboxedExecutor()
+            return await asyncio.gather(*(executor.execute_async(f"print({n})") for n in range(8)))
+
+        self.assertEqual([out for out, _, _ in asyncio.run(several())], [f"{n}\n" for n in range(8)])
+
+    def test_fifty_threads(self):
+        executor = belljar.SandboxedExecutor(timeout_seconds=120)
+        gate = threading.Barrier(50)
+
+        def execute(number: int):
+            gate.wait()
+            return executor.execute(f"import sys\nprint({number})\nsys.exit({number})")
+
+        with ThreadPoolExecutor(50) as pool:
+            results = list(pool.map(execute, range(50)))
+        self.assertEqual(results, [(f"{n}\n", "", n) for n in range(50)])
+        self.assertEqual(threading.active_count(), 1)
+
+
+class Run(unittest.TestCase):
+    def test_command_with_stdin(self):
+        outcome = belljar.run(["sort", "-n"], stdin="10\n9\n", memory="64M", timeout=20)
+        self.assertEqual((outcome.status, outcome.ok, outcome.exit_code, outcome.returncode), ("ok", True, 0, 0))
+        self.assertEqual(outcome.stdout, "9\n10\n")
+        self.assertEqual((outcome.limits["memory_bytes"], outcome.limits["timeout_ms"]), (64 << 20, 20_000))
+
+    def test_all_of_the_record(self):
+        outcome = belljar.run(["sh", "-c", "printf '\\377'; exit 7"])
+        self.assertEqual((outcome.status, outcome.exit_code, outcome.signal), ("error", 7, None))
+        self.assertEqual((outcome.stdout, outcome.stdout_bytes, outcome.stdout_bytes_total), ("\ufffd", b"\xff", 1))
+        self.assertGreater(outcome.usage.memory_peak_bytes, 0)
+        self.assertEqual(outcome.isolation.tier, "container")
+        self.assertIn("files", outcome.isolation.enforced)
+        self.assertEqual(outcome.record["status"], "error")
+        self.assertEqual(set(outcome.record["usage"]), {field.name for field in dataclasses.fields(belljar.Usage)})
+
+    def test_endings_are_outcomes(self):
+        killed = belljar.run(["sh", "-c", "kill -SEGV $$"])
+        self.assertEqual((killed.status, killed.signal, killed.returncode), ("signal", signal.SIGSEGV, 139))
+        late = belljar.run(["sleep", "30"], timeout="300ms")
+        self.assertEqual((late.status, late.ok), ("timeout", False))
+
+    def test_script_with_arguments(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script = Path(folder, "job.sh")
+            script.write_text('echo "$1,$2"\n')
+            self.assertEqual(belljar.run(script=script, args=["a b", "-c"]).stdout, "a b,-c\n")
+        self.assertEqual(belljar.run(code="import sys; print(sys.argv[1:])", args=["--json"]).stdout, "['--json']\n")
+
+    def test_variables(self):
+        outcome = belljar.run(["sh", "-c", "echo $TOKEN,$HOME,$XDG_STATE_HOME"],
+                              env={"TOKEN": "a=b c", "HOME": "/tmp", "XDG_STATE_HOME": "/x"})
+        self.assertEqual(outcome.stdout, "a=b c,/tmp,/x\n")
+
+    def test_values_of_variables_are_not_on_the_command_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recorder = Path(folder, "belljar")
+            recorder.write_text(f'#!/bin/sh\necho "$@" > {folder}/seen\nexec {os.environ["BELLJAR"]} "$@"\n')
+            recorder.chmod(0o755)
+            self.assertEqual(belljar.run(["printenv", "TOKEN"], env={"TOKEN": "s3cret"}, belljar=recorder).stdout, "s3cret\n")
+            self.assertNotIn("s3cret", Path(folder, "seen").read_text())
+
+    def test_limits_by_name(self):
+        outcome = belljar.run(["true"], limits={"tasks": 64, "tmp_size": "10M", "timeout": 2.5}, cpus=0.5, memory=1 << 26)
+        limits = outcome.limits
+        self.assertEqual((limits["tasks"], limits["tmp_size_bytes"], limits["timeout_ms"], limits["cpus"], limits["memory_bytes"]),
+                         (64, 10 << 20, 2500, 0.5, 64 << 20))
+        with self.assertRaisesRegex(belljar.Refused, "did you mean memory"):
+            belljar.run(["true"], limits={"memry": "1G"})
+
+    def test_collect(self):
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = belljar.run(["sh", "-c", "echo made > /out/file"], collect=[f"/out:{folder}/got"])
+            self.assertEqual(Path(folder, "got", "file").read_text(), "made\n")
+            self.assertEqual(len(outcome.record["files"]), 1)
+
+    def test_profile(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["XDG_STATE_HOME"] = folder
+            self.addCleanup(os.environ.pop, "XDG_STATE_HOME")
+            belljar.run(["true"], profile="sdk")
+            self.assertTrue(Path(folder, "belljar", "runs.db").exists())
+
+    def test_refusals(self):
+        with self.assertRaises(belljar.Refused) as caught:
+            belljar.run(["no-such-program"])
+        self.assertEqual((caught.exception.code, caught.exception.outcome.status), ("not_found", "denied"))
+        with self.assertRaisesRegex(belljar.Refused, "--memory|limits.memory"):
+            belljar.run(["true"], memory="lots")
+
+    def test_wrong_calls(self):
+        for arguments in ({}, {"command": ["true"], "code": "1"}, {"command": "true"}, {"command": []},
+                          {"command": ["true"], "args": ["x"]}):
+            with self.assertRaises(ValueError):
+                belljar.run(**arguments)
+        with self.assertRaises(TypeError):
+            asyncio.run(belljar.run_async(["true"], memroy="1G"))
+
+    def test_command_is_missing(self):
+        with self.assertRaises(belljar.BelljarNotInstalled):
+            belljar.run(["true"], belljar="/no/such/belljar")
+
+    def test_command_that_writes_no_record(self):
+        with self.assertRaisesRegex(belljar.InternalError, "status 1"):
+            belljar.run(["true"], belljar="/bin/false")
+
+    def test_async_has_the_same_arguments(self):
+        outcome = asyncio.run(belljar.run_async(["cat"], stdin=b"x" * 3_000_000, limits={"output": "4M"}))
+        self.assertEqual((outcome.status, len(outcome.stdout_bytes)), ("ok", 3_000_000))
+
+    def test_cancelling_ends_the_sandbox(self):
+        mark = f"mark{os.getpid()}"
+
+        async def cancelled():
+            task = asyncio.ensure_future(belljar.run_async(["sleep", "61"], env={"MARK": mark}))
+            await asyncio.sleep(1)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        asyncio.run(cancelled())
+        self.assertEqual(self.processes_with(mark), [])
+
+    def test_interrupt_ends_the_sandbox(self):
+        mark = f"interrupted{os.getpid()}"
+        code = f"import belljar; belljar.run(['sleep', '62'], env={{'MARK': '{mark}'}})"
+        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL, start_new_session=True,
+                                   env={**os.environ, "PYTHONPATH": str(PACKAGE)})
+        deadline = time.monotonic() + 20
+        while not self.processes_with(mark) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertTrue(self.processes_with(mark))
+        process.send_signal(signal.SIGINT)  # to Python alone
+        process.wait(20)
+        self.assertEqual(self.processes_with(mark), [])
+
+    @staticmethod
+    def processes_with(mark: str) -> list:
+        found = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"MARK={mark}".encode() in (entry / "environ").read_bytes():
+                    found.append(entry.name)
+            except OSError:
+                continue
+        return found
+
+
+class Hostile(unittest.TestCase):
+    """What a sandbox writes is data."""
+
+    def test_nothing_is_unpickled(self):
+        class Trap:
+            def __reduce__(self):
+                return (os._exit, (66,))
+
+        payload = pickle.dumps(Trap())
+        stdout, _, _ = belljar.SandboxedExecutor().execute(f"import sys; sys.stdout.buffer.write({payload!r})")
+        self.assertIsInstance(stdout, str)
+        self.assertEqual(belljar.run(["cat"], stdin=payload).stdout_bytes, payload)
+
+    def test_the_package_has_no_way_to_execute_data(self):
+        for path in (PACKAGE / "belljar").glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = [alias.name for alias in getattr(node, "names", []) if isinstance(alias, ast.alias)]
+                if isinstance(node, ast.Name):
+                    names = [node.id]
+                for name in names:
+                    self.assertNotIn(name, ("pickle", "marshal", "shelve", "dill", "eval", "exec", "compile"), path)
+
+    def test_a_forged_record_stays_output(self):
+        forged = '{"status": "ok", "exit_code": 0, "error": null}'
+        outcome = belljar.run(["sh", "-c", f"echo '{forged}'; exit 9"])
+        self.assertEqual((outcome.exit_code, outcome.stdout), (9, forged + "\n"))
+
+    def test_floods_are_cut(self):
+        outcome = belljar.run(["sh", "-c", "yes | head -c 30000000"], timeout=60)
+        self.assertTrue(outcome.stdout_truncated)
+        self.assertEqual((len(outcome.stdout), outcome.stdout_bytes_total), (1 << 20, 30_000_000))
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to become an ordinary user")
+class OrdinaryUser(unittest.TestCase):
+    """A user without a control group of its own."""
+
+    def run_as_user(self, code: str) -> subprocess.CompletedProcess:
+        with tempfile.TemporaryDirectory(prefix="belljar-user-") as folder:
+            os.chmod(folder, 0o755)
+            shutil.copytree(PACKAGE / "belljar", Path(folder, "belljar"))
+            shutil.copy(os.environ["BELLJAR"], Path(folder, "command"))
+            home = Path(folder, "home")
+            home.mkdir()
+            os.chown(home, 54321, 54321)
+            argv = ["/usr/bin/setpriv", "--reuid=54321", "--regid=54321", "--clear-groups", "/usr/bin/python3", "-c", code]
+            environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "PYTHONPATH": folder, "BELLJAR": f"{folder}/command"}
+            return subprocess.run(argv, env=environment, capture_output=True, text=True, cwd=home)
+
+    def test_defaults_work(self):
+        ended = self.run_as_user("import belljar; print(belljar.SandboxedExecutor().execute('print(6 * 7)'))")
+        self.assertEqual((ended.stdout, ended.stderr), ("('42\\n', '', 0)\n", ""))
+
+    def test_chosen_limits_hold_in_full_or_are_refused(self):
+        ended = self.run_as_user("import belljar; print(belljar.SandboxedExecutor(memory_limit='300m').execute('print(1)'))")
+        if not ended.stdout:
+            self.assertIn("can't be enforced in full", ended.stderr)
+        else:  # a control group is delegated to this user
+            self.assertEqual(ended.stdout, "('1\\n', '', 0)\n")
+
+
+class Installing(unittest.TestCase):
+    """pip install ./sdk/python, without a network."""
+
+    def test_pip_install(self):
+        with tempfile.TemporaryDirectory(prefix="belljar-venv-") as folder:
+            subprocess.run(["/usr/bin/python3", "-m", "venv", folder], check=True, stdout=subprocess.DEVNULL)
+            python = f"{folder}/bin/python"
+            offline = {**os.environ, "PIP_NO_INDEX": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+            offline.pop("PYTHONPATH", None)
+            subprocess.run([python, "-m", "pip", "install", "--quiet", PACKAGE], check=True, env=offline, cwd=folder)
+            code = "import belljar; print(belljar.__file__, belljar.SandboxedExecutor().execute('print(1)'))"
+            shown = subprocess.run([python, "-c", code], check=True, capture_output=True, text=True, env=offline, cwd=folder)
+            self.assertTrue(shown.stdout.startswith(folder), shown.stdout)
+            self.assertIn("('1\\n', '', 0)", shown.stdout)
+            listed = subprocess.run([python, "-m", "pip", "show", "-f", "belljar"], check=True, capture_output=True, text=True,
+                                    env=offline)
+            self.assertIn("py.typed", listed.stdout)
+            self.assertRegex(listed.stdout, r"(?m)^Requires: *$")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
