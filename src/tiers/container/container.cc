@@ -349,8 +349,10 @@ class Starter {
     if (host_has_only_cgroup_v2()) TRY_VOID(make_cgroups());
     TRY_VOID(clone_init());
     TRY_VOID(map_ids());
-    sandbox_->watcher_.emplace(TRY(Watcher::start()));
+    // Before the fork: what is known of the control groups is looked up once for each process, and a watcher forked
+    // while another thread does that would wait for it for ever.
     const HostFacts facts = host_facts(caller);
+    sandbox_->watcher_.emplace(TRY(Watcher::start()));
     const std::vector<WallReport> walls = assess_walls(facts);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     TRY_VOID(check_own_binary(facts));
