@@ -25,6 +25,9 @@ struct CgroupSupport {
   bool kernel_memory = false;  // pipes, sockets, page tables and so on count as memory
   bool cpu = false;
   bool tasks = false;
+  bool cpu_time = false;    // processor time is counted
+  bool read_rate = false;   // of disks
+  bool write_rate = false;  // v1 slows no write that goes through the page cache
   // True where more would be held if this user's systemd gave Belljar a group of its own, as in
   // `systemd-run --user --scope -p Delegate=yes belljar ...` (systemd-run(1)).
   bool scope_helps = false;
@@ -34,9 +37,12 @@ struct CgroupSupport {
 struct CgroupUsage {
   std::uint64_t cpu_user_ms = 0;
   std::uint64_t cpu_system_ms = 0;
-  // The kernel's own highest figure, which the limit is compared with: it includes kernel memory, tmpfs, and the page
-  // cache of files that nobody had read before, so it is an upper bound of what the program needs.
+  std::uint64_t cpu_throttled_ms = 0;  // how long the groups had to wait for their quota's next period
+  // Anonymous and shared memory, swap, and kernel memory. The page cache of files is left out: the kernel counts it,
+  // but drops it when memory is wanted.
   std::uint64_t memory_peak_bytes = 0;
+  // There was page cache to be left out: then the peak is as exact as the looks (observe()) were frequent.
+  bool memory_peak_is_sampled = false;
   std::uint64_t tasks_peak = 0;  // before Linux 6.11: the highest that any call of usage() saw
   std::uint64_t oom_kills = 0;
   std::uint64_t task_refusals = 0;  // forks refused at the task limit
@@ -62,8 +68,17 @@ class [[nodiscard]] CgroupDir {
   // grace period of the kernel.
   virtual Result<void> move_in(pid_t pid) = 0;
 
+  // The processes inside, as numbers of the caller's pid namespace.
+  virtual std::vector<pid_t> processes() const = 0;
+
+  // A look at memory, for the peak (some 100 us). Returns the bytes that the kernel counts now, page cache included.
+  virtual std::uint64_t observe() = 0;
+
+  // Processor time used so far.
+  virtual std::uint64_t cpu_ms() const = 0;
+
   // Reads the counters (some 100 us). Valid after the processes have gone too, until remove().
-  virtual Result<CgroupUsage> usage() const = 0;
+  virtual Result<CgroupUsage> usage() = 0;
 
   // Kills every process in the groups until none is left or two seconds have passed: by cgroup.kill, or by setting the
   // task limit to 0, so that no fork succeeds any more, and passing over the members. It doesn't reach a process that

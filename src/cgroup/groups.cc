@@ -63,6 +63,35 @@ Result<void> set_limit(const GroupFolder& folder, const char* limit, const char*
   return {};
 }
 
+bool limits_rates(const Limits& limits) {
+  return !is_unlimited(limit_row("read_rate"), limits.read_rate.value) ||
+         !is_unlimited(limit_row("write_rate"), limits.write_rate.value);
+}
+
+// The host's disks as "major:minor", which is what rates are set for: whole ones, for the kernel takes no partition.
+// Empty ones such as unused loop devices are left out.
+std::vector<std::string> disks() {
+  std::vector<std::string> numbers;
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/sys/block"), ::closedir);
+  while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
+    if (entry->d_name[0] == '.') continue;
+    const std::string path = std::string("/sys/block/") + entry->d_name;
+    std::string number = read_control_text(path + "/dev");
+    if (number.ends_with('\n')) number.pop_back();
+    if (!number.empty() && read_control_number(path + "/size") > 0) numbers.push_back(std::move(number));
+  }
+  return numbers;
+}
+
+// One line for each disk: `line` makes it of the disk's number.
+template <typename Line>
+Result<void> set_rates(const GroupFolder& folder, const char* file, Line line) {
+  const std::vector<std::string> all = disks();
+  if (all.empty()) return fail(ErrorCode::cannot_enforce, "the disk rates can't be set: /sys/block shows no disk");
+  for (const std::string& disk : all) TRY_VOID(set_limit(folder, "disk rate", file, line(disk)));
+  return {};
+}
+
 std::unexpected<Error> removed_error() {
   return fail(ErrorCode::internal, "the control groups have been removed, and their counters with them");
 }
@@ -87,6 +116,26 @@ void remove_base_of(const std::string& group) {
   if (::faccessat(AT_FDCWD, (base + "/../../cgroup.procs").c_str(), F_OK, 0) == 0) (void)::rmdir(base.c_str());
 }
 
+// The peak of memory without page cache. Between two looks the kernel's own peak counts, so that nothing short is
+// missed; what of it was page cache is the most that either look saw.
+class MemoryPeak {
+ public:
+  void look(std::uint64_t now, std::uint64_t highest_since_last, std::uint64_t page_cache) {
+    const auto without = [](std::uint64_t bytes, std::uint64_t cache) { return bytes - std::min(bytes, cache); };
+    const std::uint64_t between = without(highest_since_last, std::max(page_cache, page_cache_));
+    bytes_ = std::max({bytes_, without(now, page_cache), between});
+    page_cache_ = page_cache;
+    is_sampled_ |= page_cache > 0;
+  }
+  std::uint64_t bytes() const { return bytes_; }
+  bool is_sampled() const { return is_sampled_; }
+
+ private:
+  std::uint64_t bytes_ = 0;
+  std::uint64_t page_cache_ = 0;
+  bool is_sampled_ = false;
+};
+
 // Both versions: the folders, their end, and what is counted alike.
 class Groups : public CgroupDir {
  public:
@@ -106,6 +155,10 @@ class Groups : public CgroupDir {
       return is_removed;
     });
     return folders_.empty();
+  }
+
+  std::vector<pid_t> processes() const final {
+    return folders_.empty() ? std::vector<pid_t>() : group_processes(folders_.front().path);
   }
 
   std::vector<std::string> folders() const final {
@@ -184,7 +237,9 @@ class V1Groups final : public Groups {
       TRY_VOID(set_limit(*folder, "memory", "memory.limit_in_bytes", bytes));
       // Memory and swap together; it may not be below the memory limit, so it comes second.
       if (swap_control == SwapControl::limited) {
-        TRY_VOID(set_limit(*folder, "memory", "memory.memsw.limit_in_bytes", bytes));
+        const std::string with_swap = fmt::to_string(limits.memory.value + limits.swap.value);
+        TRY_VOID(set_limit(*folder, "swap", "memory.memsw.limit_in_bytes", with_swap));
+        counts_swap_ = true;
       }
       // v1 counts the buffers of TCP and UDP sockets apart, and only where they have a limit of their own: without it a
       // program could hold any amount in connections to itself.
@@ -195,6 +250,10 @@ class V1Groups final : public Groups {
       TRY_VOID(set_limit(*folder, "tasks", "pids.max", fmt::to_string(limits.tasks.value)));
     }
     if (const GroupFolder* folder = folder_with(Controller::cpu)) TRY_VOID(set_cpu_limit(*folder, limits));
+    if (const GroupFolder* folder = folder_with(Controller::blkio)) {
+      return set_rates(*folder, "blkio.throttle.read_bps_device",
+                       [&](const std::string& disk) { return fmt::format("{} {}", disk, limits.read_rate.value); });
+    }
     return {};
   }
 
@@ -220,17 +279,38 @@ class V1Groups final : public Groups {
     return {};
   }
 
-  Result<CgroupUsage> usage() const override {
+  std::uint64_t observe() override {
+    const GroupFolder* folder = folder_with(Controller::memory);
+    if (folder == nullptr) return 0;
+    const std::string stat = read_control_text(folder->path + "/memory.stat");
+    const std::uint64_t shared = counter_in(stat, "shmem");  // is in "cache" too
+    const std::uint64_t cache = counter_in(stat, "cache");
+    const std::string counter = folder->path + (counts_swap_ ? "/memory.memsw." : "/memory.");
+    const std::string highest = counter + "max_usage_in_bytes";
+    const std::uint64_t now = read_control_number(counter + "usage_in_bytes");
+    peak_.look(now, read_control_number(highest), cache - std::min(cache, shared));
+    (void)write_control_file(AT_FDCWD, highest.c_str(), "0");  // the peak starts anew from what is used now
+    return now;
+  }
+
+  std::uint64_t cpu_ms() const override {
+    const GroupFolder* folder = folder_with(Controller::cpuacct);
+    return folder == nullptr ? 0 : read_control_number(folder->path + "/cpuacct.usage") / 1'000'000;
+  }
+
+  Result<CgroupUsage> usage() override {
     if (group_folders().empty()) return removed_error();
     CgroupUsage usage;
     if (const GroupFolder* folder = folder_with(Controller::memory)) {
-      const std::string& path = folder->path;
-      usage.memory_peak_bytes = read_control_number(path + "/memory.memsw.max_usage_in_bytes");
-      if (usage.memory_peak_bytes == 0)
-        usage.memory_peak_bytes = read_control_number(path + "/memory.max_usage_in_bytes");
-      usage.oom_kills = counter_in(read_control_text(path + "/memory.oom_control"), "oom_kill");
+      (void)observe();
+      usage.memory_peak_bytes = peak_.bytes();
+      usage.memory_peak_is_sampled = peak_.is_sampled();
+      usage.oom_kills = counter_in(read_control_text(folder->path + "/memory.oom_control"), "oom_kill");
     }
     if (const GroupFolder* folder = folder_with(Controller::cpuacct)) add_cpu_usage(*folder, usage);
+    if (const GroupFolder* folder = folder_with(Controller::cpu)) {
+      usage.cpu_throttled_ms = counter_in(read_control_text(folder->path + "/cpu.stat"), "throttled_time") / 1'000'000;
+    }
     add_task_usage(usage);
     return usage;
   }
@@ -254,6 +334,9 @@ class V1Groups final : public Groups {
     usage.cpu_system_ms = user + system == 0 ? 0 : total_ms * system / (user + system);
     usage.cpu_user_ms = total_ms - usage.cpu_system_ms;
   }
+
+  MemoryPeak peak_;
+  bool counts_swap_ = false;
 };
 
 class V2Groups final : public Groups {
@@ -268,11 +351,14 @@ class V2Groups final : public Groups {
   }
 
   // Whether the parent group has handed its controllers down.
-  bool has_controllers() const {
-    constexpr std::pair<Controller, const char*> kFiles[] = {
-        {Controller::memory, "memory.max"}, {Controller::cpu, "cpu.max"}, {Controller::pids, "pids.max"}};
-    return std::all_of(std::begin(kFiles), std::end(kFiles), [this](const auto& file) {
+  bool has_controllers(const Limits& limits) const {
+    constexpr std::pair<Controller, const char*> kFiles[] = {{Controller::memory, "memory.max"},
+                                                             {Controller::cpu, "cpu.max"},
+                                                             {Controller::pids, "pids.max"},
+                                                             {Controller::io, "io.max"}};
+    return std::all_of(std::begin(kFiles), std::end(kFiles), [&](const auto& file) {
       const GroupFolder& folder = group_folders().front();
+      if (file.first == Controller::io && !limits_rates(limits)) return true;
       return !folder.controllers.has(file.first) || ::access((folder.path + "/" + file.second).c_str(), F_OK) == 0;
     });
   }
@@ -280,7 +366,9 @@ class V2Groups final : public Groups {
   Result<void> set_limits(const Limits& limits, SwapControl swap_control) {
     if (const GroupFolder* folder = folder_with(Controller::memory)) {
       TRY_VOID(set_limit(*folder, "memory", "memory.max", fmt::to_string(limits.memory.value)));
-      if (swap_control == SwapControl::limited) TRY_VOID(set_limit(*folder, "memory", "memory.swap.max", "0"));
+      if (swap_control == SwapControl::limited) {
+        TRY_VOID(set_limit(*folder, "swap", "memory.swap.max", fmt::to_string(limits.swap.value)));
+      }
       // Kill the whole sandbox, not just its largest process. Missing before Linux 4.19: then usage() tells.
       (void)write_control_file(AT_FDCWD, (folder->path + "/memory.oom.group").c_str(), "1");
     }
@@ -290,6 +378,11 @@ class V2Groups final : public Groups {
     if (const GroupFolder* folder = folder_with(Controller::cpu)) {
       TRY_VOID(set_limit(*folder, "cpus", "cpu.max", fmt::format("{} {}", quota_us(limits), kPeriodUs)));
     }
+    if (const GroupFolder* folder = folder_with(Controller::io); folder != nullptr && limits_rates(limits)) {
+      return set_rates(*folder, "io.max", [&](const std::string& disk) {
+        return fmt::format("{} rbps={} wbps={}", disk, limits.read_rate.value, limits.write_rate.value);
+      });
+    }
     return {};
   }
 
@@ -298,27 +391,46 @@ class V2Groups final : public Groups {
   int clone_into_fd() const override { return group_folders().empty() ? -1 : group_folders().front().entry.get(); }
   Result<void> move_in(pid_t pid) override { return move_into(group_folders().front(), pid); }
 
-  Result<CgroupUsage> usage() const override {
+  std::uint64_t observe() override {
+    if (folder_with(Controller::memory) == nullptr) return 0;
+    const std::string& path = group_folders().front().path;
+    const std::string stat = read_control_text(path + "/memory.stat");
+    const std::uint64_t files = counter_in(stat, "file");
+    const std::uint64_t now =
+        read_control_number(path + "/memory.current") + read_control_number(path + "/memory.swap.current");
+    // memory.peak (Linux 5.19) is of the group's whole life: it tells of the time since the last look when it has
+    // risen.
+    const std::uint64_t highest = read_control_number(path + "/memory.peak");
+    peak_.look(now, highest > highest_before_ ? highest : now, files - std::min(files, counter_in(stat, "shmem")));
+    highest_before_ = highest;
+    return now;
+  }
+
+  std::uint64_t cpu_ms() const override {
+    return counter_in(read_control_text(group_folders().front().path + "/cpu.stat"), "usage_usec") / 1000;
+  }
+
+  Result<CgroupUsage> usage() override {
     if (group_folders().empty()) return removed_error();
     CgroupUsage usage;
     const std::string& path = group_folders().front().path;
     if (folder_with(Controller::memory) != nullptr) {
-      usage.memory_peak_bytes = read_control_number(path + "/memory.peak");
-      if (usage.memory_peak_bytes == 0) {  // before Linux 5.19: the highest that any call saw
-        memory_seen_max_ = std::max(memory_seen_max_, read_control_number(path + "/memory.current"));
-        usage.memory_peak_bytes = memory_seen_max_;
-      }
+      (void)observe();
+      usage.memory_peak_bytes = peak_.bytes();
+      usage.memory_peak_is_sampled = peak_.is_sampled();
       usage.oom_kills = counter_in(read_control_text(path + "/memory.events"), "oom_kill");
     }
     const std::string cpu = read_control_text(path + "/cpu.stat");  // there even without the cpu controller
     usage.cpu_user_ms = (counter_in(cpu, "user_usec") + 500) / 1000;
     usage.cpu_system_ms = (counter_in(cpu, "system_usec") + 500) / 1000;
+    usage.cpu_throttled_ms = counter_in(cpu, "throttled_usec") / 1000;
     add_task_usage(usage);
     return usage;
   }
 
  private:
-  mutable std::uint64_t memory_seen_max_ = 0;
+  MemoryPeak peak_;
+  std::uint64_t highest_before_ = 0;
 };
 
 Result<GroupFolder> make_group(const GroupBase& base, const std::string& name) {
@@ -344,11 +456,11 @@ void leave_group(const std::string& group) {
 }
 
 // Hands the controllers down from the parent to the sandboxes' groups, two levels below.
-Result<void> enable_controllers(const CgroupSite& site) {
+Result<void> enable_controllers(const CgroupSite& site, const Limits& limits) {
   const GroupBase& base = site.bases.front();
   std::string wanted;
-  for (const Controller controller : {Controller::memory, Controller::cpu, Controller::pids}) {
-    if (!base.controllers.has(controller)) continue;
+  for (const Controller controller : {Controller::memory, Controller::cpu, Controller::pids, Controller::io}) {
+    if (!base.controllers.has(controller) || (controller == Controller::io && !limits_rates(limits))) continue;
     wanted += fmt::format("{}+{}", wanted.empty() ? "" : " ", kControllerNames[static_cast<std::size_t>(controller)]);
   }
   if (site.parent_use == ParentUse::leave_first) leave_group(base.parent);
@@ -364,7 +476,10 @@ Result<void> enable_controllers(const CgroupSite& site) {
 
 Result<std::unique_ptr<CgroupDir>> create_v1(const CgroupSite& site, const std::string& name, const Limits& limits) {
   auto groups = std::make_unique<V1Groups>();
-  for (const GroupBase& base : site.bases) groups->add(TRY(make_group(base, name)));
+  for (const GroupBase& base : site.bases) {
+    if (base.controllers == ControllerSet().add(Controller::blkio) && !limits_rates(limits)) continue;
+    groups->add(TRY(make_group(base, name)));
+  }
   TRY_VOID(groups->open_tasks());
   TRY_VOID(groups->set_limits(limits, site.swap_control));
   return groups;
@@ -374,7 +489,7 @@ Result<std::unique_ptr<CgroupDir>> create_v2(const CgroupSite& site, const std::
   auto groups = std::make_unique<V2Groups>();
   groups->add(TRY(make_group(site.bases.front(), name)));
   TRY_VOID(groups->open_folder());
-  if (!groups->has_controllers()) TRY_VOID(enable_controllers(site));
+  if (!groups->has_controllers(limits)) TRY_VOID(enable_controllers(site, limits));
   TRY_VOID(groups->set_limits(limits, site.swap_control));
   return groups;
 }

@@ -9,11 +9,13 @@
 
 namespace belljar {
 
-// The controllers Belljar uses. cpuacct exists on v1 alone: there the cpu controller doesn't count exact use.
-enum class Controller : std::uint8_t { memory, cpu, pids, cpuacct };
+// The controllers Belljar uses. cpuacct exists on v1 alone: there the cpu controller doesn't count exact use. blkio is
+// v1's name for what became io, which does less there.
+enum class Controller : std::uint8_t { memory, cpu, pids, cpuacct, blkio, io };
 
-inline constexpr std::size_t kControllerCount = 4;
-inline constexpr std::array<std::string_view, kControllerCount> kControllerNames = {"memory", "cpu", "pids", "cpuacct"};
+inline constexpr std::size_t kControllerCount = 6;
+inline constexpr std::array<std::string_view, kControllerCount> kControllerNames = {"memory",  "cpu",   "pids",
+                                                                                    "cpuacct", "blkio", "io"};
 
 // A small set of Controllers.
 class ControllerSet {

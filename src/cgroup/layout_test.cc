@@ -7,7 +7,8 @@ namespace {
 
 TEST(ParseControllers, KeepsTheKnownNames) {
   EXPECT_EQ(parse_controllers("cpuset cpu io memory pids", ' '),
-            ControllerSet().add(Controller::cpu).add(Controller::memory).add(Controller::pids));
+            ControllerSet().add(Controller::cpu).add(Controller::io).add(Controller::memory).add(Controller::pids));
+  EXPECT_EQ(parse_controllers("rw,blkio", ','), ControllerSet().add(Controller::blkio));
   EXPECT_EQ(parse_controllers("rw,cpu,cpuacct", ','), ControllerSet().add(Controller::cpu).add(Controller::cpuacct));
   EXPECT_EQ(parse_controllers("", ',').size(), 0);
   EXPECT_EQ(parse_controllers("cpuset,memoryx,xpids", ',').size(), 0);

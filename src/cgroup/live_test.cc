@@ -172,6 +172,39 @@ TEST_F(LiveTest, MemoryUnderTheLimitIsLeftAlone) {
   EXPECT_LE(usage->memory_peak_bytes, 72 * kMiB);
 }
 
+// A program that reads files fills the limit with page cache, which is given up when memory is wanted.
+TEST_F(LiveTest, PageCacheIsNoPeak) {
+  Limits limits;
+  limits.memory.value = 64 * kMiB;
+  constexpr const char* kPageCacheFile = "/var/tmp/belljar-live-test";
+  const auto groups = create(limits);
+  const int status = wait_for(start_inside(*groups, [] {
+    const int file = ::open(kPageCacheFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    static char block[1 << 20];
+    for (int i = 0; i < 200; ++i) {
+      if (::write(file, block, sizeof block) != sizeof block) ::_exit(1);
+    }
+  }));
+  EXPECT_EQ(status, 0);
+  const auto usage = groups->usage();
+  ::unlink(kPageCacheFile);
+  ASSERT_TRUE(usage.has_value());
+  EXPECT_TRUE(usage->memory_peak_is_sampled);
+  EXPECT_LE(usage->memory_peak_bytes, 16 * kMiB);
+}
+
+TEST_F(LiveTest, EachLookCountsWhatWasTakenSinceTheLast) {
+  Limits limits;
+  const auto groups = create(limits);
+  EXPECT_EQ(wait_for(start_inside(*groups, [] { touch(48 * kMiB); })), 0);
+  (void)groups->observe();
+  EXPECT_EQ(wait_for(start_inside(*groups, [] { touch(16 * kMiB); })), 0);
+  const auto usage = groups->usage();
+  ASSERT_TRUE(usage.has_value());
+  EXPECT_GE(usage->memory_peak_bytes, 48 * kMiB);
+  EXPECT_LE(usage->memory_peak_bytes, 56 * kMiB);
+}
+
 // Kernel memory that a program can ask for must count, or the limit is none. Each body takes memory of its kind until
 // refused or killed, and notes how much it got.
 void fill_pipes(Notes* notes) {

@@ -95,8 +95,17 @@ CgroupSite judge_v2_parent(const std::string& group, const CgroupLayout& layout)
   for (const Controller controller : kHeld) {
     if (enabled.has(controller) || (can_enable && offered.has(controller))) base.controllers.add(controller);
   }
+  if (enabled.has(Controller::io) || (can_enable && offered.has(Controller::io))) base.controllers.add(Controller::io);
   if (base.controllers.size() > 0) site.bases.push_back(base);
   return site;
+}
+
+int held_count(const CgroupSite& site) {
+  int count = 0;
+  for (const GroupBase& base : site.bases) {
+    for (const Controller controller : kHeld) count += base.controllers.has(controller) ? 1 : 0;
+  }
+  return count;
 }
 
 // The nearest group at or above the caller's own that can have children with the most of the three controllers: so the
@@ -107,7 +116,7 @@ CgroupSite find_v2_site(const CgroupLayout& layout, const std::string& proc_fold
   std::string group = layout.v2_group;
   while (!group.empty()) {
     CgroupSite site = judge_v2_parent(group, layout);
-    const int size = site.bases.empty() ? 0 : site.bases.front().controllers.size();
+    const int size = held_count(site);
     if (size > best_size) {
       best = std::move(site);
       best_size = size;
@@ -120,14 +129,6 @@ CgroupSite find_v2_site(const CgroupLayout& layout, const std::string& proc_fold
         has_swap_limit(best.bases.front().parent) ? SwapControl::limited : control_without_limit(proc_folder);
   }
   return best;
-}
-
-int held_count(const CgroupSite& site) {
-  int count = 0;
-  for (const GroupBase& base : site.bases) {
-    for (const Controller controller : kHeld) count += base.controllers.has(controller) ? 1 : 0;
-  }
-  return count;
 }
 
 // Accounting can be turned off when the kernel starts: cgroup.memory=nokmem,nosocket (kernel-parameters.txt).
@@ -211,6 +212,9 @@ CgroupSite find_site(const std::string& proc_folder) {
     support.memory |= base.controllers.has(Controller::memory);
     support.cpu |= base.controllers.has(Controller::cpu);
     support.tasks |= base.controllers.has(Controller::pids);
+    support.read_rate |= base.controllers.has(Controller::io) || base.controllers.has(Controller::blkio);
+    support.write_rate |= base.controllers.has(Controller::io);
+    support.cpu_time |= version == CgroupSupport::Version::v2 || base.controllers.has(Controller::cpuacct);
   }
   support.swap = support.memory && site.swap_control != SwapControl::none;
   support.kernel_memory = support.memory && counts_kernel_memory(proc_folder);

@@ -30,7 +30,7 @@ enum class SwapControl { limited, host_has_no_swap, none };
 struct CgroupSite {
   CgroupSupport support;
   SwapControl swap_control = SwapControl::none;
-  std::vector<GroupBase> bases;  // one for each hierarchy: up to four on v1 (memory first), at most one on v2
+  std::vector<GroupBase> bases;  // one for each hierarchy: up to five on v1 (memory first), at most one on v2
   ParentUse parent_use = ParentUse::as_is;
 };
 

@@ -7,8 +7,30 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 
 namespace belljar::host {
+
+namespace {
+
+// The number after `key`, which begins a line.
+std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
+  const std::size_t at = text.find(key);
+  if (at == std::string_view::npos || (at > 0 && text[at - 1] != '\n')) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  std::uint64_t number = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), number).ec != std::errc()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<IoCounters> parse_io(std::string_view text) {
+  const auto read_bytes = number_after(text, "rchar: ");
+  const auto written_bytes = number_after(text, "wchar: ");
+  if (!read_bytes || !written_bytes) return std::nullopt;
+  return IoCounters{*read_bytes, *written_bytes};
+}
 
 Process& Process::operator=(Process&& other) noexcept {
   if (this != &other) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/result.h"
@@ -17,6 +18,15 @@ struct ExitRecord {
   int status;    // exit status or signal number
   rusage usage;  // of the process and its reaped descendants
 };
+
+// What a process, and those of its descendants that were waited for, moved by read(2), write(2) and their family.
+struct IoCounters {
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+};
+
+// rchar and wchar in the text of proc_pid_io(5). Allocates nothing: for use between clone and exec too.
+std::optional<IoCounters> parse_io(std::string_view text);
 
 // A child process of this one. Its destructor kills and reaps it. Move-only.
 class [[nodiscard]] Process {

@@ -1,9 +1,14 @@
 #include "spec/limit_use.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <csignal>
 
 namespace belljar {
 namespace {
+
+constexpr std::uint64_t kNearFraction = 10;  // within a tenth of the limit
 
 bool was_denied(const Outcome& outcome, std::string_view kind) {
   return std::ranges::any_of(outcome.denials, [&](const Denial& denial) { return denial.kind == kind; });
@@ -30,6 +35,14 @@ void use_of_cpus(const Outcome& outcome, LimitUse& use) {
   if (outcome.duration_ms > 0) use.used = cpu_ms(outcome) * 1000 / outcome.duration_ms;
 }
 
+void use_of_cpu_time(const Outcome& outcome, LimitUse& use) {
+  use.used = cpu_ms(outcome);
+  use.struck = use.is_censored = outcome.status == RunStatus::cpu;
+}
+
+// How much of the peak lay in swap is not known.
+void use_of_swap(const Outcome&, LimitUse&) {}
+
 void use_of_tasks(const Outcome& outcome, LimitUse& use) {
   use.used = measured(outcome.usage.processes_peak);
   use.struck = use.is_censored = outcome.status == RunStatus::pids || was_denied(outcome, "tasks");
@@ -42,10 +55,21 @@ void use_of_timeout(const Outcome& outcome, LimitUse& use) {
 
 void use_of_tmp_size(const Outcome& outcome, LimitUse& use) {
   use.used = outcome.usage.disk_written_bytes;
-  use.struck = use.is_censored = outcome.status == RunStatus::disk;
+  use.struck = use.is_censored = outcome.status == RunStatus::disk && outcome.signal != SIGXFSZ;
 }
 
-void use_of_tmp_inodes(const Outcome&, LimitUse&) {}
+void use_of_tmp_inodes(const Outcome& outcome, LimitUse& use) {
+  use.used = outcome.usage.disk_written_inodes;
+}
+
+// What the largest file had is not known.
+void use_of_file_size(const Outcome& outcome, LimitUse& use) {
+  use.struck = use.is_censored = outcome.status == RunStatus::disk && outcome.signal == SIGXFSZ;
+}
+
+void use_of_read_rate(const Outcome&, LimitUse&) {}
+
+void use_of_write_rate(const Outcome&, LimitUse&) {}
 
 void use_of_open_files(const Outcome&, LimitUse&) {}
 
@@ -81,7 +105,7 @@ std::vector<LimitUse> limit_uses(const Outcome& outcome) {
   for (const LimitRow& row : limit_rows()) uses.push_back({&row, (outcome.limits.*row.field).value, std::nullopt});
   if (!tells_of_use(outcome.status)) return uses;
   std::size_t index = 0;
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence) use_of_##name(outcome, uses[index++]);
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container) use_of_##name(outcome, uses[index++]);
 #include "spec/limits.def"
 #undef LIMIT
   // Where a limit struck, the peak that was seen just before may be a little below it.
@@ -91,9 +115,23 @@ std::vector<LimitUse> limit_uses(const Outcome& outcome) {
   return uses;
 }
 
+std::vector<std::string> near_limits(const Outcome& outcome) {
+  std::vector<std::string> sentences;
+  for (const LimitUse& use : limit_uses(outcome)) {
+    // A rate has no end: what it slows is in cpu_throttled_ms.
+    const bool is_rate = use.row->unit == LimitUnit::millicpus;
+    if (!use.used || use.struck || is_rate || use.cap == 0) continue;
+    if (*use.used < use.cap - use.cap / kNearFraction) continue;
+    sentences.push_back(fmt::format("--{}: used {} of the limit of {}", use.row->flag,
+                                    show_amount(use.row->unit, *use.used), format_limit(use.row->unit, use.cap)));
+  }
+  return sentences;
+}
+
 bool is_limit_status(RunStatus status) {
   switch (status) {
     case RunStatus::timeout:
+    case RunStatus::cpu:
     case RunStatus::memory:
     case RunStatus::pids:
     case RunStatus::disk:

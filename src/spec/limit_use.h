@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "spec/outcome.h"
@@ -20,6 +21,9 @@ struct LimitUse {
 
 // One for each row of limits.def, in its order.
 std::vector<LimitUse> limit_uses(const Outcome& outcome);
+
+// A sentence for each limit that did not strike, but was within 10 % of it.
+std::vector<std::string> near_limits(const Outcome& outcome);
 
 // Whether runs of this status were ended, or made to fail, by one of their limits.
 bool is_limit_status(RunStatus status);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 
 namespace belljar {
 namespace {
@@ -46,6 +47,32 @@ TEST(LimitUse, OfAnOrdinaryRun) {
   EXPECT_EQ(use_of("output", outcome).used, 70u);
   EXPECT_FALSE(use_of("open_files", outcome).used);
   for (const LimitUse& use : limit_uses(outcome)) EXPECT_FALSE(use.struck || use.is_censored) << use.row->name;
+}
+
+TEST(LimitUse, NamesLimitsThatWereNear) {
+  Outcome outcome = finished();
+  EXPECT_TRUE(near_limits(outcome).empty());
+  outcome.usage.memory_peak_bytes = 230 * kMiB;
+  EXPECT_TRUE(near_limits(outcome).empty());
+  outcome.usage.memory_peak_bytes = 231 * kMiB;
+  outcome.usage.processes_peak = 255;
+  const std::vector<std::string> sentences = near_limits(outcome);
+  ASSERT_EQ(sentences.size(), 2u);
+  EXPECT_EQ(sentences[0], "--memory: used 231M of the limit of 256M");
+  EXPECT_EQ(sentences[1], "--tasks: used 255 of the limit of 256");
+  outcome.status = RunStatus::memory;  // it struck: that is no warning
+  EXPECT_EQ(near_limits(outcome).size(), 1u);
+  outcome.status = RunStatus::denied;
+  EXPECT_TRUE(near_limits(outcome).empty());
+}
+
+TEST(LimitUse, TellsTheFullSpaceFromTheFileTooLarge) {
+  Outcome outcome = finished(RunStatus::disk);
+  EXPECT_TRUE(use_of("tmp_size", outcome).struck);
+  EXPECT_FALSE(use_of("file_size", outcome).struck);
+  outcome.signal = SIGXFSZ;
+  EXPECT_FALSE(use_of("tmp_size", outcome).struck);
+  EXPECT_TRUE(use_of("file_size", outcome).struck);
 }
 
 TEST(LimitUse, UnmeasuredIsNotZero) {

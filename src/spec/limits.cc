@@ -14,8 +14,8 @@ namespace {
 using Wide = unsigned __int128;
 
 constexpr LimitRow kRows[] = {
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence) \
-  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name},
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container) \
+  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name, container},
 #include "spec/limits.def"
 #undef LIMIT
 };
@@ -160,6 +160,14 @@ std::string format_bytes(std::uint64_t bytes) {
 
 std::span<const LimitRow> limit_rows() {
   return kRows;
+}
+
+const LimitRow& limit_row(std::string_view name) {
+  return *std::ranges::find_if(kRows, [&](const LimitRow& row) { return row.name == name; });
+}
+
+bool is_unlimited(const LimitRow& row, std::uint64_t value) {
+  return row.preset == row.most && value == row.most;
 }
 
 Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, std::string_view where) {

@@ -28,7 +28,7 @@ struct Limit {
 };
 
 struct Limits {
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence) Limit name{preset};
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container) Limit name{preset};
 #include "spec/limits.def"
 #undef LIMIT
 
@@ -46,9 +46,16 @@ struct LimitRow {
   std::string_view what;
   std::string_view sentence;
   Limit Limits::* field;
+  std::string_view held_in_container;  // by whom
 };
 
 std::span<const LimitRow> limit_rows();
+
+// The row with this name; it must be one.
+const LimitRow& limit_row(std::string_view name);
+
+// Whether the value is the most that the row takes, and so no limit.
+bool is_unlimited(const LimitRow& row, std::uint64_t value);
 
 // Parses `text` as people write the row's unit, and checks the range. Units are powers of 1024 for bytes (none, K, M,
 // G, T), and ms, s (or none), m, h, d for time; what is finer than the row's unit is dropped. The error (bad_value)

@@ -26,7 +26,8 @@ std::string base64(std::string_view bytes) {
   return out;
 }
 
-Json optional_number(const std::optional<int>& number) {
+template <typename Number>
+Json optional_number(const std::optional<Number>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
@@ -66,9 +67,16 @@ Json limits_record(const Limits& limits) {
 Json usage_record(const Usage& usage) {
   return {{"cpu_user_ms", usage.cpu_user_ms},
           {"cpu_system_ms", usage.cpu_system_ms},
+          {"cpu_throttled_ms", usage.cpu_throttled_ms},
           {"memory_peak_bytes", usage.memory_peak_bytes},
+          {"memory_peak_is_sampled", usage.memory_peak_is_sampled},
+          {"oom_kills", usage.oom_kills},
           {"processes_peak", usage.processes_peak},
-          {"disk_written_bytes", usage.disk_written_bytes}};
+          {"read_bytes", optional_number(usage.read_bytes)},
+          {"written_bytes", optional_number(usage.written_bytes)},
+          {"disk_written_bytes", usage.disk_written_bytes},
+          {"disk_written_inodes", usage.disk_written_inodes},
+          {"start_us", usage.start_us}};
 }
 
 Json denials_record(const std::vector<Denial>& denials) {
@@ -181,6 +189,7 @@ int exit_status(const Outcome& outcome) {
     case RunStatus::disk:
       return own_exit_status(outcome);
     case RunStatus::timeout:
+    case RunStatus::cpu:
     case RunStatus::memory:
     case RunStatus::output:
       return kLimitExitStatus;
@@ -206,6 +215,7 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["usage"] = usage_record(outcome.usage);
   record["limits"] = limits_record(outcome.limits);
   record["denials"] = denials_record(outcome.denials);
+  record["warnings"] = outcome.warnings;
   if (streams != StreamContent::omitted_with_files) {
     record["files"] = files_record(outcome.files);
     record["files_skipped"] = skipped_record(outcome.files_skipped);

@@ -16,9 +16,10 @@ namespace belljar {
   STATUS(ok, "the program exited with 0")                                   \
   STATUS(error, "the program exited with another status")                   \
   STATUS(timeout, "killed at the wall clock limit")                         \
+  STATUS(cpu, "killed at the processor time limit")                         \
   STATUS(memory, "killed at the memory limit")                              \
   STATUS(pids, "failed after new processes were refused at the task limit") \
-  STATUS(disk, "failed with the writable space full")                       \
+  STATUS(disk, "failed with the writable space full, or a file too large")  \
   STATUS(output, "killed at the output limit")                              \
   STATUS(signal, "killed by a signal of its own or its neighbours' making") \
   STATUS(cancelled, "stopped by the caller")                                \
@@ -41,9 +42,19 @@ struct CapturedStream {
 struct Usage {
   std::uint64_t cpu_user_ms = 0;
   std::uint64_t cpu_system_ms = 0;
-  std::uint64_t memory_peak_bytes = 0;   // 0: could not be measured (then isolation says so)
-  std::uint64_t processes_peak = 0;      // 0: could not be measured
-  std::uint64_t disk_written_bytes = 0;  // bytes held in the writable space at the end
+  std::uint64_t cpu_throttled_ms = 0;   // how long it was kept from running by the processor limit
+  std::uint64_t memory_peak_bytes = 0;  // anonymous and shared memory, swap, kernel memory; not the page cache
+  // The peak is made from looks some milliseconds apart: there was page cache to tell apart, or no cgroup.
+  bool memory_peak_is_sampled = false;
+  std::uint64_t oom_kills = 0;  // processes killed at the memory limit, also when the program went on
+  std::uint64_t processes_peak = 0;
+  // By read(2), write(2) and their family, of all processes: files, pipes and terminals; not through mappings. Nothing
+  // where the sandbox was killed and its processes' counters can't be read.
+  std::optional<std::uint64_t> read_bytes;
+  std::optional<std::uint64_t> written_bytes;
+  std::uint64_t disk_written_bytes = 0;   // held in the writable space at the end
+  std::uint64_t disk_written_inodes = 0;  // files and folders there
+  std::uint64_t start_us = 0;             // from the call to the execution of the program
 };
 
 // Something the program asked for and did not get.
@@ -97,6 +108,7 @@ struct Outcome {
   Usage usage;
   Limits limits;
   std::vector<Denial> denials;
+  std::vector<std::string> warnings;  // limits that the run came close to
   std::vector<FileRecord> files;
   std::vector<SkippedFile> files_skipped;
   bool files_truncated = false;  // a file's content was left behind: a limit, a file in the way, a full disk

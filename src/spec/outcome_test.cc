@@ -23,10 +23,10 @@ TEST(Outcome, HasTheKeysOfTheRecord) {
   const Json record = record_of(Outcome{});
   std::vector<std::string> keys;
   for (const auto& member : record.items()) keys.push_back(member.key());
-  EXPECT_THAT(keys,
-              ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
-                          "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
-                          "usage", "limits", "denials", "files", "files_skipped", "files_truncated", "isolation"));
+  EXPECT_THAT(keys, ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
+                                "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
+                                "usage", "limits", "denials", "warnings", "files", "files_skipped", "files_truncated",
+                                "isolation"));
   EXPECT_EQ(record["limits"]["memory_bytes"], 256 * kMiB);
   EXPECT_EQ(record["limits"]["timeout_ms"], 30000);
   EXPECT_EQ(record["limits"]["cpus"], 1.0);

@@ -318,7 +318,8 @@ TEST_F(StoreTest, TakesLimitsOfAnotherVersion) {
   ASSERT_TRUE(uses);
   ASSERT_EQ(uses->size(), 1u);
   EXPECT_EQ(uses->front().id, id);
-  EXPECT_FALSE(uses->front().uses[2].used);
+  const auto row = std::ranges::find(limit_rows(), "tasks", &LimitRow::name);
+  EXPECT_FALSE(uses->front().uses[static_cast<std::size_t>(row - limit_rows().begin())].used);
 }
 
 TEST(StoreFile, FollowsTheEnvironment) {

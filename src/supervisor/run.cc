@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "belljar/belljar.h"
 #include "files/collect.h"
+#include "spec/limit_use.h"
 #include "spec/limits.h"
 #include "supervisor/streams.h"
 #include "tiers/tier.h"
@@ -53,7 +54,46 @@ class SigpipeBlock {
   sigset_t before_{};
 };
 
-enum class KillCause { none, timeout, cancelled, output, reader_gone };
+enum class KillCause { none, timeout, cpu, cancelled, output, reader_gone };
+
+// When to look at what a sandbox has taken: often while its memory changes, and ever more rarely while it does not, as
+// most sandboxes of an interactive user's wait for something. Where processor time is limited, in time for that.
+class LookPace {
+ public:
+  LookPace(const Limits& limits, std::uint64_t now_ms)
+      : cpu_limit_ms_(is_unlimited(limit_row("cpu_time"), limits.cpu_time.value) ? 0 : limits.cpu_time.value),
+        cores_((limits.cpus.value + 999) / 1000),
+        next_ms_(now_ms + next_interval(0)) {}
+
+  bool is_due(std::uint64_t now_ms) const { return now_ms >= next_ms_; }
+  std::uint64_t next_ms() const { return next_ms_; }
+
+  // False when the processor time is used up.
+  bool goes_on(const RunningSandbox::Glance& glance, std::uint64_t now_ms) {
+    const std::uint64_t change =
+        std::max(glance.memory_bytes, memory_bytes_) - std::min(glance.memory_bytes, memory_bytes_);
+    interval_ms_ = change > memory_bytes_ / 64 ? kIntervalMsMin : std::min(interval_ms_ * 2, kIntervalMsMax);
+    memory_bytes_ = glance.memory_bytes;
+    if (cpu_limit_ms_ > 0 && glance.cpu_ms >= cpu_limit_ms_) return false;
+    next_ms_ = now_ms + next_interval(glance.cpu_ms);
+    return true;
+  }
+
+ private:
+  static constexpr std::uint64_t kIntervalMsMin = 20;
+  static constexpr std::uint64_t kIntervalMsMax = 1000;
+
+  std::uint64_t next_interval(std::uint64_t cpu_ms) const {
+    if (cpu_limit_ms_ == 0) return interval_ms_;
+    return std::min(interval_ms_, (cpu_limit_ms_ - cpu_ms) / cores_ + 1);
+  }
+
+  std::uint64_t cpu_limit_ms_;  // 0: none
+  std::uint64_t cores_;
+  std::uint64_t interval_ms_ = kIntervalMsMin;
+  std::uint64_t memory_bytes_ = 0;
+  std::uint64_t next_ms_;
+};
 
 class Supervision {
  public:
@@ -62,6 +102,7 @@ class Supervision {
         io_(io),
         sandbox_(sandbox),
         deadline_ms_(deadline_ms),
+        pace_(spec.limits, monotonic_ms()),
         input_(spec.stdin_source == StdinSource::inherit ? io.stdin_fd : -1, &sandbox.streams().stdin_write),
         output_(sandbox.streams().stdout_read.get(), io.stdout_fd, io.stdout_form, io.capture,
                 spec.limits.output.value),
@@ -109,6 +150,7 @@ class Supervision {
   const RunIo& io_;
   RunningSandbox& sandbox_;
   std::uint64_t deadline_ms_;
+  LookPace pace_;
   KillCause cause_ = KillCause::none;
   bool is_reported_ = false;
   InputStream input_;
@@ -130,7 +172,8 @@ bool Supervision::watch_until_ended() {
     wanted[kErrorSource] = error_.source_poll();
     wanted[kErrorSink] = error_.sink_poll();
     const std::uint64_t now = monotonic_ms();
-    const std::uint64_t left = deadline_ms_ > now ? deadline_ms_ - now : 0;
+    const std::uint64_t until = cause_ == KillCause::none ? std::min(deadline_ms_, pace_.next_ms()) : deadline_ms_;
+    const std::uint64_t left = until > now ? until - now : 0;
     const int count = ::poll(wanted.data(), wanted.size(), static_cast<int>(std::min<std::uint64_t>(left, 1U << 30)));
     if (count < 0) continue;  // EINTR
     move_streams(wanted);
@@ -141,6 +184,7 @@ bool Supervision::watch_until_ended() {
     }
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (wanted[kResize].revents != 0) resize();
+    if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);
     if (monotonic_ms() < deadline_ms_) continue;
     if (cause_ != KillCause::none) return false;
     kill(KillCause::timeout);
@@ -191,8 +235,8 @@ void Supervision::flush() {
 }
 
 std::string sentence_of(std::string_view limit_name, const Limits& limits) {
-  const auto row = std::ranges::find_if(limit_rows(), [&](const LimitRow& r) { return r.name == limit_name; });
-  return limit_sentence(*row, (limits.*row->field).value);
+  const LimitRow& row = limit_row(limit_name);
+  return limit_sentence(row, (limits.*row.field).value);
 }
 
 std::string signal_sentence(int signal, const Limits& limits) {
@@ -215,6 +259,8 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   switch (cause) {
     case KillCause::timeout:
       return conclude(RunStatus::timeout, sentence_of("timeout", spec.limits));
+    case KillCause::cpu:
+      return conclude(RunStatus::cpu, sentence_of("cpu_time", spec.limits));
     case KillCause::cancelled:
       return conclude(RunStatus::cancelled, "stopped by the caller");
     case KillCause::reader_gone:
@@ -237,6 +283,8 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   if (exit.hit_memory_limit) return conclude(RunStatus::memory, sentence_of("memory", spec.limits));
   if (exit.hit_tasks_limit) return conclude(RunStatus::pids, sentence_of("tasks", spec.limits));
   if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
+  // Sent to whoever grows a file past RLIMIT_FSIZE (setrlimit(2)); a program that ignores it sees EFBIG.
+  if (exit.signal == SIGXFSZ) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
   if (exit.signal) return conclude(RunStatus::signal, signal_sentence(*exit.signal, spec.limits));
   conclude(RunStatus::error, "");
 }
@@ -296,9 +344,11 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.exit_code = exit.exit_code;
   outcome.signal = exit.signal;
   outcome.usage = exit.usage;
+  if (exit.usage.start_us > 0) outcome.duration_ms -= std::min(outcome.duration_ms, exit.usage.start_us / 1000);
   outcome.denials = std::move(exit.denials);
   outcome.standard_output = supervision.output().take();
   outcome.standard_error = supervision.error().take();
+  outcome.warnings = near_limits(outcome);
   return outcome;
 }
 

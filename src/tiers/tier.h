@@ -57,6 +57,13 @@ class RunningSandbox {
   virtual int report_fd() const = 0;
   virtual void read_report() = 0;
 
+  // What the sandbox has taken so far. Looks at memory too, for its peak (Usage); some 100 us.
+  struct Glance {
+    std::uint64_t cpu_ms = 0;
+    std::uint64_t memory_bytes = 0;  // page cache included
+  };
+  virtual Glance look() = 0;
+
   // Kills every process of the sandbox; returns at once. May be called at any time.
   virtual void kill() = 0;
 

@@ -47,7 +47,8 @@ class [[nodiscard]] Watcher {
   host::Process process_;
 };
 
-// Milliseconds on CLOCK_MONOTONIC.
+// CLOCK_MONOTONIC.
 std::uint64_t monotonic_ms();
+std::uint64_t monotonic_us();
 
 }  // namespace belljar

@@ -14,9 +14,16 @@ class Usage:
 
     cpu_user_ms: Optional[int] = None
     cpu_system_ms: Optional[int] = None
-    memory_peak_bytes: Optional[int] = None
+    cpu_throttled_ms: Optional[int] = None  # kept from running by the processor limit
+    memory_peak_bytes: Optional[int] = None  # without the page cache
+    memory_peak_is_sampled: Optional[bool] = None
+    oom_kills: Optional[int] = None  # also when the program went on
     processes_peak: Optional[int] = None
-    disk_written_bytes: Optional[int] = None
+    read_bytes: Optional[int] = None
+    written_bytes: Optional[int] = None
+    disk_written_bytes: Optional[int] = None  # held in the writable space at the end
+    disk_written_inodes: Optional[int] = None
+    start_us: Optional[int] = None  # until the program was executed
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Outcome:
     usage: Usage
     limits: Mapping[str, Any]
     denials: tuple[Denial, ...]
+    warnings: tuple[str, ...]  # limits that the run came close to
     isolation: Isolation
     record: Mapping[str, Any] = field(repr=False)
 
@@ -112,6 +120,7 @@ def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
         duration_ms=record["duration_ms"],
         usage=_known(Usage, record["usage"]),
         limits=record["limits"],
+        warnings=tuple(record["warnings"]),
         denials=tuple(_known(Denial, row) for row in record["denials"]),
         isolation=Isolation(
             tier=isolation["tier"],

@@ -130,6 +130,24 @@ Error describe_exec_failure(const Frame& frame, const StartPlan& plan) {
   }
 }
 
+// What the processes of a sandbox that is to be killed have moved, with what they have waited for. Of a fork bomb some
+// are enough: it must end first of all.
+std::optional<host::IoCounters> add_up_io(std::vector<pid_t> pids) {
+  constexpr std::size_t kProcessesMax = 256;
+  constexpr std::size_t kTextBytesMax = 4096;
+  if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
+  std::optional<host::IoCounters> total;
+  for (const pid_t pid : pids) {
+    const auto text = read_file_at(AT_FDCWD, fmt::format("/proc/{}/io", pid).c_str(), kTextBytesMax);
+    const auto counters = text ? host::parse_io(*text) : std::nullopt;
+    if (!counters) continue;
+    if (!total) total.emplace();
+    total->read_bytes += counters->read_bytes;
+    total->written_bytes += counters->written_bytes;
+  }
+  return total;
+}
+
 class ContainerSandbox final : public RunningSandbox {
  public:
   ~ContainerSandbox() override {
@@ -142,10 +160,8 @@ class ContainerSandbox final : public RunningSandbox {
   int ended_fd() const override { return init_.pidfd(); }
   int report_fd() const override { return control_.get(); }
   void read_report() override;
-  void kill() override {
-    init_.kill();
-    if (cgroups_) lift_cpu_limit(cgroups_->folders());
-  }
+  void kill() override;
+  Glance look() override;
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
   Result<std::vector<WritablePlace>> take_writable_places() override;
@@ -156,8 +172,9 @@ class ContainerSandbox final : public RunningSandbox {
 
   CleanupNeeds cleanup_needs() const;
   void read_frames();
-  void read_process_usage(const host::ExitRecord& record);
+  void read_process_usage();
   void read_group_usage();
+  std::uint64_t start_us() const;
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -172,6 +189,8 @@ class ContainerSandbox final : public RunningSandbox {
   std::optional<InitPlanMemory> init_plan_;
   std::optional<Watcher> watcher_;
   host::Process init_;
+  std::optional<host::IoCounters> io_;
+  std::uint64_t called_us_ = monotonic_us();
   TierExit exit_;
   bool is_reported_ = false;
   bool has_left_groups_ = false;  // nothing is in the groups any more, though init still ends
@@ -226,24 +245,47 @@ void ContainerSandbox::read_frames() {
         if (frame->signal >= 0) exit_.signal = frame->signal;
         exit_.hit_disk_limit = frame->full == 1;
         exit_.usage.disk_written_bytes = frame->written_bytes;
+        exit_.usage.disk_written_inodes = frame->written_inodes;
+        if (frame->io_is_known == 1) io_ = host::IoCounters{frame->io_read_bytes, frame->io_written_bytes};
         has_left_groups_ = frame->left_groups == 1;
         break;
     }
   }
 }
 
-void ContainerSandbox::read_process_usage(const host::ExitRecord& record) {
-  const auto to_ms = [](const timeval& time) {
-    return static_cast<std::uint64_t>(time.tv_sec) * 1000 + static_cast<std::uint64_t>(time.tv_usec) / 1000;
-  };
+// Without control groups.
+void ContainerSandbox::read_process_usage() {
+  const SeenByInit& seen = init_plan_->plan().seen;
   Usage& usage = exit_.usage;
-  usage.cpu_user_ms = to_ms(record.usage.ru_utime);
-  usage.cpu_system_ms = to_ms(record.usage.ru_stime);
-  usage.memory_peak_bytes = static_cast<std::uint64_t>(record.usage.ru_maxrss) * kKiB;
-  if (plan_.sampled.memory_bytes == 0 && plan_.sampled.millicpus == 0) return;
-  const SampledTotals& totals = init_plan_->plan().totals;
-  usage.memory_peak_bytes = totals.memory_peak_bytes;
-  usage.cpu_user_ms = std::max<std::uint64_t>(usage.cpu_user_ms, totals.cpu_ms);
+  usage.memory_peak_bytes = seen.memory_peak_bytes;
+  usage.memory_peak_is_sampled = true;
+  usage.processes_peak = seen.tasks_peak;
+  usage.cpu_user_ms = seen.user_ms;
+  usage.cpu_system_ms = seen.system_ms;
+  // Of processes that nobody waited for only the sampler knows, and it does not tell user from system.
+  const std::uint64_t waited_for = usage.cpu_user_ms + usage.cpu_system_ms;
+  usage.cpu_user_ms += std::max<std::uint64_t>(seen.cpu_ms, waited_for) - waited_for;
+}
+
+void ContainerSandbox::kill() {
+  if (cgroups_) io_ = add_up_io(cgroups_->processes());
+  init_.kill();
+  if (cgroups_) lift_cpu_limit(cgroups_->folders());
+}
+
+RunningSandbox::Glance ContainerSandbox::look() {
+  Glance glance;
+  if (cgroups_ && plan_.sampled.memory_bytes == 0) glance.memory_bytes = cgroups_->observe();
+  glance.cpu_ms = plan_.sampled.millicpus > 0 ? init_plan_->plan().seen.cpu_ms.load()
+                  : cgroups_                  ? cgroups_->cpu_ms()
+                                              : 0;
+  return glance;
+}
+
+// Init is treated as hostile: what it says lies between the call and now, or is not believed.
+std::uint64_t ContainerSandbox::start_us() const {
+  const std::uint64_t executed = init_plan_->plan().seen.program_start_us;
+  return executed >= called_us_ && executed <= monotonic_us() ? executed - called_us_ : 0;
 }
 
 void ContainerSandbox::read_group_usage() {
@@ -251,12 +293,15 @@ void ContainerSandbox::read_group_usage() {
   if (!usage) return;
   exit_.usage.cpu_user_ms = usage->cpu_user_ms;
   exit_.usage.cpu_system_ms = usage->cpu_system_ms;
+  exit_.usage.cpu_throttled_ms = usage->cpu_throttled_ms;
   exit_.usage.memory_peak_bytes = usage->memory_peak_bytes;
+  exit_.usage.memory_peak_is_sampled = usage->memory_peak_is_sampled;
+  exit_.usage.oom_kills = usage->oom_kills;
   exit_.usage.processes_peak = usage->tasks_peak > 0 ? usage->tasks_peak - 1 : 0;  // less init
   exit_.hit_memory_limit = usage->oom_kills > 0;
   exit_.hit_tasks_limit = usage->task_refusals > 0;
   if (usage->oom_kills > 0) {
-    exit_.denials.push_back({"memory", "more memory", limit_sentence(limit_rows()[0], spec_.limits.memory.value),
+    exit_.denials.push_back({"memory", "more memory", limit_sentence(limit_row("memory"), spec_.limits.memory.value),
                              "--memory", usage->oom_kills});
   }
   if (usage->task_refusals > 0) {
@@ -283,9 +328,12 @@ TierExit ContainerSandbox::finish() {
     exit_.ended_unreported = true;
     exit_.signal = SIGKILL;
   }
-  const auto record = init_.reap();
+  if (io_) exit_.usage.read_bytes = io_->read_bytes;
+  if (io_) exit_.usage.written_bytes = io_->written_bytes;
+  exit_.usage.start_us = start_us();
+  (void)init_.reap();
   if (!is_usage_read_) {
-    if (record) read_process_usage(*record);
+    read_process_usage();
     if (cgroups_) read_group_usage();
   }
   cgroups_.reset();
@@ -353,7 +401,9 @@ class Starter {
     // while another thread does that would wait for it for ever.
     const HostFacts facts = host_facts(caller);
     sandbox_->watcher_.emplace(TRY(Watcher::start()));
-    const std::vector<WallReport> walls = assess_walls(facts);
+    std::vector<WallReport> walls = assess_walls(facts);
+    leave_out_unlimited(sandbox_->spec_.limits, &walls);
+    mark_uncounted_mounts(sandbox_->spec_, &walls);
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     TRY_VOID(check_own_binary(facts));
     sandbox_->isolation_ = to_isolation(walls);
@@ -392,7 +442,8 @@ class Starter {
     plan.own_environment = own_.environment;
     const Limits& limits = sandbox_->spec_.limits;
     if (!facts.cgroups.memory) plan.sampled.memory_bytes = limits.memory.value;
-    if (!facts.cgroups.cpu) plan.sampled.millicpus = limits.cpus.value;
+    // The sampler counts processor time along with the quota.
+    if (!facts.cgroups.cpu || !facts.cgroups.cpu_time) plan.sampled.millicpus = limits.cpus.value;
     if (!facts.cgroups.tasks) plan.sampled.tasks = limits.tasks.value;
     return {};
   }
@@ -495,6 +546,7 @@ class Starter {
 
   Result<void> map_ids() {
     proc_folder_ = TRY(open_proc_folder(sandbox_->init_.pid()));
+    if (auto io = open_at(proc_folder_.get(), "io", O_RDONLY)) io_file_ = std::move(*io);
     if (is_root()) {
       TRY_VOID(map_id_range(proc_folder_.get(), sandbox_->uids_->base));
     } else {
@@ -527,6 +579,8 @@ class Starter {
       init.group_fds = static_cast<unsigned>(in.size());
       init.group_exit_fds = static_cast<unsigned>(out.size());
     }
+    if (io_file_.is_open()) fds.push_back(io_file_.get());
+    init.io_fds = io_file_.is_open() ? 1 : 0;
     TRY_VOID(send(ParentMessage::go, fds));
     plan_ref().script.reset();
     return {};
@@ -625,6 +679,7 @@ class Starter {
   cpu_set_t cpus_{};
   std::array<Fd, 5> sandbox_ends_;
   Fd proc_folder_;
+  Fd io_file_;  // init's, opened while that is allowed
   Fd caller_map_;
 };
 

@@ -59,12 +59,16 @@ enum class FrameKind : std::uint32_t {
 // Fixed layout, sent as it lies in memory. `terminal` comes with a descriptor (SCM_RIGHTS): the supervisor's end.
 struct Frame {
   FrameKind kind;
-  SetupStep step;            // setup_failed
-  std::int32_t errno_value;  // setup_failed, exec_failed
-  std::int32_t detail;       // setup_failed: index of the mount or hidden path concerned, else 0
-  std::int32_t exit_code;    // exited: 0..255, or -1
-  std::int32_t signal;       // exited: 1..64, or -1
-  std::uint64_t written_bytes;
+  SetupStep step;                // setup_failed
+  std::int32_t errno_value;      // setup_failed, exec_failed
+  std::int32_t detail;           // setup_failed: index of the mount or hidden path concerned, else 0
+  std::int32_t exit_code;        // exited: 0..255, or -1
+  std::int32_t signal;           // exited: 1..64, or -1
+  std::uint64_t written_bytes;   // exited: held in the writable space
+  std::uint64_t written_inodes;  // exited: files and folders there
+  std::uint64_t io_read_bytes;   // exited: rchar and wchar of proc_pid_io(5), of all that init waited for
+  std::uint64_t io_written_bytes;
+  std::uint32_t io_is_known;  // exited: 1 when these two are
   std::uint32_t full;         // 1 when the writable space has no block or no inode left
   std::uint32_t left_groups;  // exited: 1 when no process was left and init has moved itself out of the control groups
 };

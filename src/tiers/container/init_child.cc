@@ -23,6 +23,7 @@
 #include "host/loopback.h"
 #include "host/open_path.h"
 #include "host/privilege.h"
+#include "host/process.h"
 #include "seccomp/filter.h"
 #include "tiers/container/init_steps_child.h"
 
@@ -68,6 +69,15 @@ void enter_cgroups(const InitPlan& plan, const Received& received) {
   check(plan, SetupStep::enter_cgroup, errno_result(::unshare(CLONE_NEWCGROUP)));
 }
 
+// Where the caller has a smaller limit, that one stays: raising it asks for a privilege.
+void set_file_size(const InitPlan& plan) {
+  rlimit inherited{};
+  check(plan, SetupStep::rlimits, errno_result(::getrlimit(RLIMIT_FSIZE, &inherited)));
+  const rlim_t bytes = std::min<rlim_t>(plan.file_size, inherited.rlim_max);
+  const rlimit file_size{bytes, bytes};
+  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_FSIZE, &file_size)));
+}
+
 void set_rlimits(const InitPlan& plan) {
   // Not 0: where core_pattern is a pipe, the kernel starts its program for a limit of 0 too. A limit of 1 is too small
   // for any file, and stops the pipe (core(5)).
@@ -75,6 +85,7 @@ void set_rlimits(const InitPlan& plan) {
   check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_CORE, &no_core)));
   const rlimit open_files{plan.open_files, plan.open_files};
   check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_NOFILE, &open_files)));
+  if (plan.file_size > 0) set_file_size(plan);
   if (plan.sampled.memory_bytes > 0) {
     // Bounds how far a process can get between two samples. Private writable memory, because runtimes such as node
     // reserve far more address space than they use.
@@ -135,6 +146,12 @@ void install_filter(const InitPlan& plan) {
   check(plan, SetupStep::seccomp, errno_result(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)));
 }
 
+std::uint64_t now_us() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
 // In the vforked child: default signals, three descriptors, own session, then exec. Returns the errno of a failed exec.
 int become_program(const InitPlan& plan, const ProgramStreams& streams) {
   struct sigaction default_action{};
@@ -170,6 +187,23 @@ bool leave_cgroups(const InitPlan& plan, const Received& received) {
   return std::ranges::all_of(exits, [](int fd) { return ::write(fd, "0", 1) == 1; });
 }
 
+std::uint64_t to_ms(const timeval& time) {
+  return static_cast<std::uint64_t>(time.tv_sec) * 1000 + static_cast<std::uint64_t>(time.tv_usec) / 1000;
+}
+
+// What this process has waited for is in its own counters.
+void read_io(const InitPlan& plan, const Received& received, Frame* frame) {
+  for (const int file : received.io(plan)) {
+    char text[512];
+    const ssize_t count = ::read(file, text, sizeof text);
+    const auto counters = host::parse_io({text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+    if (!counters) return;
+    frame->io_is_known = 1;
+    frame->io_read_bytes = counters->read_bytes;
+    frame->io_written_bytes = counters->written_bytes;
+  }
+}
+
 void report_exit(const InitPlan& plan, const Received& received, const siginfo_t& info) {
   Frame frame{};
   frame.kind = FrameKind::exited;
@@ -178,8 +212,14 @@ void report_exit(const InitPlan& plan, const Received& received, const siginfo_t
   struct statfs space{};
   if (::statfs("/tmp", &space) == 0) {
     frame.written_bytes = (space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize);
+    frame.written_inodes = space.f_files - space.f_ffree;
     frame.full = space.f_bfree == 0 || space.f_ffree == 0 ? 1 : 0;
   }
+  read_io(plan, received, &frame);
+  rusage children{};
+  ::getrusage(RUSAGE_CHILDREN, &children);
+  plan.seen.user_ms = to_ms(children.ru_utime);
+  plan.seen.system_ms = to_ms(children.ru_stime);
   frame.left_groups = leave_cgroups(plan, received) ? 1 : 0;
   send_frame(plan, frame);
 }
@@ -221,7 +261,7 @@ void receive_message(const InitPlan& plan, ParentMessage expected, Received* rec
   if (part == nullptr || received == nullptr) return;
   received->fd_count = static_cast<unsigned>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
   std::memcpy(received->fds, CMSG_DATA(part), received->fd_count * sizeof(int));
-  const unsigned promised = plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds;
+  const unsigned promised = plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds + plan.io_fds;
   if (received->fd_count != promised) give_up(plan, SetupStep::receive, -EPROTO);
 }
 
@@ -293,6 +333,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams) {
     send_frame(plan, frame);
     ::_exit(1);
   }
+  plan.seen.program_start_us = now_us();
   for (const int end : {streams.in, streams.out, streams.err}) ::close(end);
   // So that init runs at once when the program ends, before what the program leaves behind changes what is reported.
   ::sched_setaffinity(0, sizeof plan.caller_cpus, &plan.caller_cpus);
@@ -300,7 +341,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams) {
 }
 
 void reap_until_end(const InitPlan& plan, const Received& received, int program) {
-  Sampler sampler(plan.sampled, &plan.totals);
+  Sampler sampler(plan.sampled, &plan.seen);
   // Blocked, so that it ends the wait for the next sample, also when it came before.
   sigset_t child_signal;
   ::sigemptyset(&child_signal);

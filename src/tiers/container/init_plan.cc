@@ -122,6 +122,7 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
   to.working_folder = arena.text(from.working_folder);
   to.terminal = from.terminal;
   to.open_files = from.open_files;
+  to.file_size = from.file_size;
   to.landlock_abi = from.landlock_abi;
   to.sampled = from.sampled;
   to.own_arguments = from.own_arguments;

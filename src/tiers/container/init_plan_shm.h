@@ -38,9 +38,15 @@ struct InitFile {
   std::string_view content;
 };
 
-// What the sampler has added up: readable also after init was killed.
-struct SampledTotals {
+// What init has seen: readable while it runs, and after it was killed.
+struct SeenByInit {
+  std::atomic<std::uint64_t> program_start_us = 0;  // CLOCK_MONOTONIC when the program had been executed
+  // Of all that it has waited for, when the program has ended; getrusage(2).
+  std::atomic<std::uint64_t> user_ms = 0;
+  std::atomic<std::uint64_t> system_ms = 0;
+  // Added up by the sampler.
   std::atomic<std::uint64_t> cpu_ms = 0;
+  std::atomic<std::uint64_t> tasks_peak = 0;
   std::atomic<std::uint64_t> memory_peak_bytes = 0;
 };
 
@@ -74,6 +80,7 @@ struct InitPlan {
   const char* working_folder = nullptr;
   std::optional<TerminalSpec> terminal;
   std::uint64_t open_files = 0;
+  std::uint64_t file_size = 0;
   int landlock_abi = 0;
   SampledLimits sampled;
   MemoryArea own_arguments;
@@ -84,8 +91,9 @@ struct InitPlan {
   unsigned script_fds = 0;      // the script, if there is one
   unsigned group_fds = 0;       // cgroup files through which init enters
   unsigned group_exit_fds = 0;  // and those through which it leaves
+  unsigned io_fds = 0;          // its own proc_pid_io(5), which it may read but not open
 
-  mutable SampledTotals totals;  // init's to write
+  mutable SeenByInit seen;  // init's to write
 };
 
 // Runs as pid 1 of the sandbox, from clone to exit.

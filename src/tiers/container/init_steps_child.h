@@ -34,6 +34,9 @@ class Received {
   std::span<const int> group_exits(const InitPlan& plan) const {
     return {fds + plan.mount_fds + plan.script_fds + plan.group_fds, plan.group_exit_fds};
   }
+  std::span<const int> io(const InitPlan& plan) const {
+    return {fds + plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds, plan.io_fds};
+  }
 
   int fds[kPassedFdsMax];
   unsigned fd_count = 0;
@@ -70,7 +73,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams);
 // stops the tree for the part of each period that its quota does not cover. One call, one sample.
 class Sampler {
  public:
-  Sampler(const SampledLimits& limits, SampledTotals* shared);
+  Sampler(const SampledLimits& limits, SeenByInit* shared);
   bool is_needed() const { return limits_.memory_bytes > 0 || limits_.millicpus > 0; }
   // Whether the last sample is old enough.
   bool is_due() const;
@@ -80,7 +83,9 @@ class Sampler {
  private:
   struct Totals {
     std::uint64_t memory_bytes = 0;
+    std::uint64_t table_bytes = 0;  // of page tables, a part of memory_bytes
     std::uint64_t cpu_ms = 0;
+    std::uint64_t tasks = 0;
   };
   struct Seen {
     std::uint64_t pid;
@@ -98,11 +103,11 @@ class Sampler {
   Totals add_up();
   void add_times(std::uint64_t pid, const char* stat, std::uint64_t* totals_ms);
   std::uint64_t measure_memory();
-  bool memory_is_exceeded(std::uint64_t upper_bound);
+  bool memory_is_exceeded(const Totals& totals);
   void hold_quota(std::uint64_t cpu_ms, std::uint64_t passed_ms);
 
   SampledLimits limits_;
-  SampledTotals* shared_;
+  SeenByInit* shared_;
   int proc_fd_ = -1;
   std::uint64_t last_ms_ = 0;          // CLOCK_MONOTONIC at the last sample
   std::uint64_t next_measure_ms_ = 0;  // not before this time

@@ -366,6 +366,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
   plan.terminal = spec.terminal;
   plan.open_files = spec.limits.open_files.value;
+  if (!is_unlimited(limit_row("file_size"), spec.limits.file_size.value)) plan.file_size = spec.limits.file_size.value;
   if (!spec.workdir.empty()) plan.working_folder = spec.workdir;
   if (plan.working_folder.empty()) plan.working_folder = kHome;
   return plan;

@@ -95,6 +95,7 @@ struct StartPlan {
   std::string working_folder;
   std::optional<TerminalSpec> terminal;
   std::uint64_t open_files = 0;
+  std::uint64_t file_size = 0;  // bytes; 0: none of its own
   int landlock_abi = 0;
   SampledLimits sampled;
 

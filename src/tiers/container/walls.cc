@@ -40,7 +40,19 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
     return state(groups.memory && groups.swap,
                  "RLIMIT_DATA of each process and a sampled kill of the whole tree, which see no kernel memory");
   if (name == "cpus") return state(groups.cpu, "stopping the whole tree for part of the time");
+  if (name == "swap") return state(groups.swap, "counting swap as memory");
+  if (name == "cpu_time") return state(groups.cpu_time, "adding up what /proc shows of each process");
   if (name == "tasks") return state(groups.tasks, "RLIMIT_NPROC in the sandbox's user namespace");
+  const auto rate = [&](bool held, const char* why) {
+    if (held) return state(true, "");
+    return WallReport{std::string(name), WallState::missing, why,
+                      "run as root on a host whose cgroup v2 has the io controller"};
+  };
+  if (name == "read_rate") return rate(groups.read_rate, "no control group slows reading here");
+  if (name == "write_rate") {
+    return rate(groups.write_rate, groups.read_rate ? "cgroup v1 does not slow writing that goes through the page cache"
+                                                    : "no control group slows writing here");
+  }
   return state(true, "");
 }
 
@@ -105,6 +117,22 @@ std::vector<WallReport> assess_walls(const HostFacts& facts) {
   return walls;
 }
 
+void leave_out_unlimited(const Limits& limits, std::vector<WallReport>* walls) {
+  std::erase_if(*walls, [&](const WallReport& wall) {
+    const auto row = std::ranges::find_if(limit_rows(), [&](const LimitRow& each) { return each.name == wall.name; });
+    return row != limit_rows().end() && is_unlimited(*row, (limits.*row->field).value);
+  });
+}
+
+void mark_uncounted_mounts(const SandboxSpec& spec, std::vector<WallReport>* walls) {
+  const auto mount = std::ranges::find(spec.mounts, MountAccess::read_write, &MountSpec::access);
+  const auto wall = std::ranges::find(*walls, "mount_size", &WallReport::name);
+  if (mount == spec.mounts.end() || wall == walls->end()) return;
+  wall->state = WallState::missing;
+  wall->why = fmt::format("what is written to {} goes to the host's disk, and is not counted", mount->target);
+  wall->remedy = "write to /tmp and take results out with --collect";
+}
+
 Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSpec& spec) {
   const auto find = [&](std::string_view name) {
     return std::ranges::find_if(walls, [&](const WallReport& wall) { return wall.name == name; });
@@ -122,11 +150,8 @@ Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSp
   }
   for (const std::string& name : spec.required) {
     const auto wall = find(name);
-    if (wall == walls.end()) {
-      return fail(ErrorCode::bad_value,
-                  fmt::format("--require {}: no such wall in the container tier; `belljar doctor` lists them", name));
-    }
-    if (wall->state != WallState::enforced) return refuse(*wall, fmt::format("--require {}", name));
+    if (wall != walls.end() && wall->state != WallState::enforced)
+      return refuse(*wall, fmt::format("--require {}", name));
   }
   return {};
 }

@@ -31,6 +31,12 @@ HostFacts host_facts(const CallerPrivilege& caller);
 // Every wall and limit with its state on this host.
 std::vector<WallReport> assess_walls(const HostFacts& facts);
 
+// Takes limits out that the caller set to no limit: they are neither held nor missing.
+void leave_out_unlimited(const Limits& limits, std::vector<WallReport>* walls);
+
+// Says of `mount_size` that it is missing where a mount may be written to.
+void mark_uncounted_mounts(const SandboxSpec& spec, std::vector<WallReport>* walls);
+
 // Refuses what the caller demanded and `walls` don't hold in full: limits that the caller named, and spec.required.
 Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSpec& spec);
 

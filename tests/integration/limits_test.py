@@ -1,0 +1,344 @@
+"""Every limit of spec/limits.def: exceeded by a little, exceeded by a lot, and not reached; and the account of a run."""
+
+import json
+import os
+import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import LIMIT_KEYS, Case, both_callers, main, root_only
+
+MIB = 1 << 20
+
+# Programs take one number: how much to use of what their limit counts.
+TOUCH = """
+import mmap, sys, time
+area = mmap.mmap(-1, int(sys.argv[1]))
+for at in range(0, len(area), 4096): area[at] = 1
+time.sleep(0.2)
+"""
+BURN = """
+import sys, time
+while time.process_time() * 1000 < int(sys.argv[1]): pass
+"""
+SLEEP = "import sys, time; time.sleep(int(sys.argv[1]) / 1000)"
+THREADS = """
+import sys, threading
+gate = threading.Event()
+try:
+    for _ in range(int(sys.argv[1]) - 1): threading.Thread(target=gate.wait).start()
+    status = 0
+except RuntimeError: status = 3
+gate.set()
+sys.exit(status)
+"""
+WRITE = """
+import signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+with open("/tmp/file", "wb", buffering=0) as file:
+    left = int(sys.argv[1])
+    while left > 0: left -= file.write(bytes(min(left, 65536)))
+"""
+FILES = """
+import os, sys
+for number in range(int(sys.argv[1])): os.close(os.open(f"/tmp/{number}", os.O_CREAT | os.O_WRONLY))
+"""
+OPEN = """
+import os, sys
+for _ in range(int(sys.argv[1])): os.open("/dev/null", os.O_RDONLY)
+"""
+PRINT = """
+import os, sys
+left = int(sys.argv[1])
+while left > 0: left -= os.write(1, b"x" * min(left, 4096))
+"""
+
+FORKS = """
+import os, time
+while True:
+    try:
+        if os.fork() == 0:
+            time.sleep(0.05)
+            os._exit(0)
+    except OSError: os.waitpid(-1, 0)
+"""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What one limit does to a program that uses `under`, `little` or `lot`."""
+
+    key: str  # in the record's `limits`
+    flags: tuple[str, ...]
+    program: str
+    under: int
+    little: int
+    lot: int
+    status: str  # past the limit
+    words: str = ""  # of the reason
+
+
+LIMITS = (
+    Limit("memory_bytes", ("--memory", "96M"), TOUCH, 80 * MIB, 98 * MIB, 2000 * MIB, "memory", "memory limit of 96M"),
+    Limit("swap_bytes", ("--memory", "96M", "--swap", "0"), TOUCH, 80 * MIB, 98 * MIB, 2000 * MIB, "memory", "96M"),
+    Limit("cpu_time_ms", ("--cpu-time", "500ms"), BURN, 350, 700, 60000, "cpu", "processor time limit of 500 ms"),
+    Limit("timeout_ms", ("--timeout", "1s"), SLEEP, 600, 1100, 60000, "timeout", "wall clock limit of 1 s"),
+    Limit("tasks", ("--tasks", "20"), THREADS, 20, 21, 200, "pids", "limit of 20 tasks"),
+    Limit("tmp_size_bytes", ("--tmp-size", "8M"), WRITE, 8 * MIB - 65536, 8 * MIB + 65536, 64 * MIB, "disk", "8M"),
+    Limit("tmp_inodes", ("--tmp-inodes", "100"), FILES, 90, 101, 5000, "disk", "writable space"),
+    Limit("file_size_bytes", ("--file-size", "2M"), WRITE, 2 * MIB, 2 * MIB + 1, 20 * MIB, "disk", "grow past 2M"),
+    Limit("open_files", ("--open-files", "50"), OPEN, 46, 48, 5000, "error"),
+    Limit("output_bytes", ("--output-limit", "100K", "--on-output-limit", "kill"), PRINT, 102400, 102401, 50 * MIB,
+          "output", "output limit of 100K"),
+)
+# Tried elsewhere, for they end no program.
+ELSEWHERE = {
+    "cpus": "test_cpus below; a rate slows",
+    "read_rate_bytes": "DiskRates below; a rate slows",
+    "write_rate_bytes": "DiskRates below; a rate slows",
+    "collect_file_bytes": "collect_test.py",
+    "collect_size_bytes": "collect_test.py",
+    "collect_entries": "collect_test.py",
+}
+
+
+@both_callers
+class EachLimit(Case):
+    """The table above."""
+
+    def flags(self, limit: Limit) -> list[str]:
+        flags = list(limit.flags)
+        if self.as_user:  # without control groups some are held more weakly
+            for name in ("memory", "swap", "cpus", "cpu_time", "tasks"):
+                flags += ["--accept-weaker", name]
+        return flags
+
+    def use(self, limit: Limit, amount: int):
+        return self.record(*self.flags(limit), self.write("use.py", limit.program), str(amount))
+
+    def test_no_limit_is_left_out(self):
+        self.assertEqual({limit.key for limit in LIMITS} | set(ELSEWHERE), LIMIT_KEYS)
+
+    def test_under_it_nothing_happens(self):
+        for limit in LIMITS:
+            with self.subTest(limit=limit.key):
+                record = self.use(limit, limit.under)
+                self.assertEqual((record["status"], record["exit_code"], record["denials"]), ("ok", 0, []), record)
+
+    def test_exceeded(self):
+        for limit in LIMITS:
+            for amount in (limit.little, limit.lot):
+                with self.subTest(limit=limit.key, amount=amount):
+                    if self.as_user and limit.key == "tasks":
+                        # RLIMIT_NPROC holds, and leaves no trace that the supervisor could see.
+                        self.assertEqual(self.use(limit, amount)["exit_code"], 3)
+                        continue
+                    record = self.use(limit, amount)
+                    self.assertEqual(record["status"], limit.status, record)
+                    self.assertIn(limit.words, record["reason"])
+
+    def test_cpus(self):
+        program = self.write("burn.py", BURN)
+        record = self.record("--cpus", "0.25", *(("--accept-weaker", "cpus") if self.as_user else ()), program, "400")
+        self.assertEqual(record["status"], "ok")
+        self.assertGreater(record["duration_ms"], 1000)
+        if not self.as_user:
+            self.assertGreater(record["usage"]["cpu_throttled_ms"], 500)
+            free = self.record(program, "100")
+            self.assertLess(free["usage"]["cpu_throttled_ms"], 100)
+
+
+@both_callers
+class Account(Case):
+    """What the record says a run used, on known workloads."""
+
+    def usage(self, program: str, *arguments, flags=()):
+        record = self.record(*flags, self.write("known.py", program), *map(str, arguments))
+        self.assertEqual(record["status"], "ok", record)
+        return record["usage"]
+
+    def within(self, actual: float, wanted: float, part: float = 0.05):
+        self.assertLess(abs(actual - wanted), wanted * part, f"{actual} instead of {wanted}")
+
+    def test_memory(self):
+        least = self.usage(TOUCH, MIB)["memory_peak_bytes"]
+        most = self.usage(TOUCH, 161 * MIB)["memory_peak_bytes"]
+        self.within(most - least, 160 * MIB)
+
+    def test_memory_that_was_given_back(self):
+        used = self.usage(TOUCH + "area.close(); time.sleep(0.3)", 150 * MIB)
+        self.assertGreater(used["memory_peak_bytes"], 150 * MIB)
+        self.assertLess(used["memory_peak_bytes"], 175 * MIB)
+
+    def test_page_cache_is_no_memory(self):
+        folder = self.folder / "out"
+        folder.mkdir()
+        self.own(folder)
+        program = """
+import os
+with open("/out/file", "wb", buffering=0) as file:
+    for _ in range(300): file.write(bytes(1 << 20))
+"""
+        used = self.usage(program, flags=("--memory", "64M", "--accept-weaker", "memory", "--mount", f"{folder}:/out:rw"))
+        self.assertLess(used["memory_peak_bytes"], 32 * MIB)
+        self.assertTrue(used["memory_peak_is_sampled"])
+
+    def test_processor_time(self):
+        used = self.usage(BURN, 1500)
+        self.within(used["cpu_user_ms"] + used["cpu_system_ms"], 1500, 0.1 if self.as_user else 0.05)
+
+    def test_processor_time_of_children(self):
+        program = "import subprocess, sys\nfor _ in range(2): subprocess.run([sys.executable, '-c', %r, '600'])" % BURN
+        used = self.usage(program)
+        self.within(used["cpu_user_ms"] + used["cpu_system_ms"], 1260, 0.12)
+
+    def test_bytes_read_and_written(self):
+        program = """
+import os
+with open("/tmp/file", "wb", buffering=0) as file:
+    for _ in range(30): file.write(bytes(1 << 20))
+with open("/tmp/file", "rb", buffering=0) as file:
+    while file.read(1 << 20): pass
+"""
+        used = self.usage(program)
+        self.within(used["written_bytes"], 30 * MIB)
+        self.within(used["read_bytes"], 30 * MIB)
+        self.within(used["disk_written_bytes"], 30 * MIB)
+
+    def test_bytes_of_children_and_after_a_kill(self):
+        program = "head -c 20000000 /dev/zero > /tmp/a"
+        used = self.record("--", "sh", "-c", program)["usage"]
+        self.within(used["written_bytes"], 20_000_000)
+        used = self.record("--timeout", "2s", "--", "sh", "-c", f"{program}; exec sleep 60")["usage"]
+        if self.as_user:
+            self.assertIsNone(used["written_bytes"])  # nobody may look at a killed sandbox's counters
+        else:
+            self.within(used["written_bytes"], 20_000_000)
+
+    def test_files(self):
+        base = self.usage("pass")["disk_written_inodes"]
+        self.assertEqual(self.usage(FILES, 40)["disk_written_inodes"], base + 40)
+
+    def test_tasks(self):
+        self.assertEqual(self.usage(THREADS + "", 1)["processes_peak"], 1)
+        program = "import subprocess, time\nfor p in [subprocess.Popen(['sleep', '0.3']) for _ in range(5)]: p.wait()"
+        self.assertEqual(self.usage(program)["processes_peak"], 6)
+
+    def test_time_to_start(self):
+        record = self.record("--", "sleep", "0.5")
+        self.assertGreater(record["usage"]["start_us"], 100)
+        self.assertLess(record["usage"]["start_us"], 5_000_000)
+        self.assertGreaterEqual(record["duration_ms"], 490)
+        self.assertLess(record["duration_ms"], 900)
+
+    def test_a_memory_kill_that_the_program_lives_through(self):
+        if self.as_user:
+            return  # without a control group the whole tree ends: test_exceeded
+        code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'bytearray(500 << 20)'])"
+        record = self.record("--memory", "128M", self.write("parent.py", code))
+        self.assertEqual((record["status"], record["usage"]["oom_kills"]), ("ok", 1))
+
+    def test_warnings(self):
+        self.assertEqual(self.record("--", "true")["warnings"], [])
+        record = self.record("--tmp-size", "8M", self.write("use.py", WRITE), str(8 * MIB - 300_000))
+        self.assertEqual(record["warnings"], ["--tmp-size: used 7.71M of the limit of 8M"])
+        record = self.record("--timeout", "2s", "--", "sleep", "1.85")
+        self.assertEqual([line.split(":")[0] for line in record["warnings"]], ["--timeout"])
+
+    def test_a_writable_mount_is_named(self):
+        self.assertNotIn("mount_size", self.record("--", "true").walls("missing"))
+        record = self.record("--mount", f"{self.folder}:/out:rw", "--", "true")
+        self.assertIn("mount_size", record.walls("missing"))
+        self.assert_refused(self.run_in("--require", "mount_size", "--mount", f"{self.folder}:/out:rw", "--", "true"), 125,
+                            "/out", "--collect")
+
+
+class DiskRates(Case):
+    """What this host can hold holds; the rest is refused by name before the start."""
+
+    def wall(self, name: str) -> dict:
+        walls = json.loads(self.belljar("doctor", "--json").out)["tiers"][0]["walls"]
+        return next(wall for wall in walls if wall["name"] == name)
+
+    def test_reading(self):
+        if self.wall("read_rate")["state"] != "enforced":
+            self.assert_refused(self.run_in("--read-rate", "1M", "--", "true"), 125, "--read-rate", "can't be enforced")
+            return
+        folder = self.folder / "data"
+        folder.mkdir()
+        blob = folder / "blob"
+        blob.write_bytes(os.urandom(6 * MIB))
+        subprocess.run(["sync"], check=True)
+        command = ("--mount", f"{folder}:/data", "--", "cat", "/data/blob")
+        times = []
+        for flags in ((), ("--read-rate", "2M")):
+            with open(blob, "rb") as file:
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            start = time.monotonic()
+            self.assertEqual(len(self.run_in(*flags, "--output-limit", "16M", *command).out), 6 * MIB)
+            times.append(time.monotonic() - start)
+        self.assertLess(times[0], 1.5)
+        self.assertGreater(times[1], 2)
+
+    def test_writing(self):
+        if self.wall("write_rate")["state"] != "enforced":
+            self.assert_refused(self.run_in("--write-rate", "1M", "--", "true"), 125, "--write-rate", "can't be enforced")
+            return
+        folder = self.folder / "out"
+        folder.mkdir()
+        start = time.monotonic()
+        self.ok("--write-rate", "2M", "--mount", f"{folder}:/out:rw", "--",
+                "dd", "if=/dev/zero", "of=/out/file", "bs=1M", "count=6", "conv=fsync", "status=none")
+        self.assertGreater(time.monotonic() - start, 2)
+
+    def test_refused_without_control_groups(self):
+        case = self.__class__.as_user
+        self.as_user = True
+        try:
+            for flag in ("--read-rate", "--write-rate"):
+                self.assert_refused(self.run_in(flag, "1M", "--", "true"), 125, flag, "can't be enforced")
+        finally:
+            self.as_user = case
+
+
+@root_only
+class Neighbours(Case):
+    """Sandboxes at their limits harm no other."""
+
+    FIGHTS = {
+        "memory": ("--memory", "64M", "--", "python3", "-c", "import mmap\nwhile True:\n  a = mmap.mmap(-1, 60 << 20)\n  for i in range(0, len(a), 4096): a[i] = 1"),
+        "cpu": ("--cpus", "1", "--", "sh", "-c", "while :; do :; done"),
+        "tasks": ("--tasks", "30", "--", "python3", "-c", FORKS),
+        "disk": ("--tmp-size", "20M", "--", "sh", "-c", "while :; do cat /dev/zero > /tmp/f; rm -f /tmp/f; done"),
+        "output": ("--output-limit", "1M", "--", "sh", "-c", "while :; do head -c 1000000 /dev/zero; done"),
+        "open_files": ("--open-files", "64", "--", "python3", "-c", "import os\nwhile True:\n  try: os.dup(0)\n  except OSError: os.closerange(3, 64)"),
+    }
+
+    def test_twenty_just_under_their_limits(self):
+        program = self.write("near.py", TOUCH + "open('/tmp/f', 'wb').write(bytes(4 << 20))\nprint('well')")
+
+        def near(_):
+            return self.record("--memory", "48M", "--tmp-size", "5M", "--tasks", "4", program, str(32 * MIB))
+
+        with ThreadPoolExecutor(20) as pool:
+            for record in pool.map(near, range(20)):
+                self.assertEqual((record["status"], record["stdout"]), ("ok", "well\n"), record)
+
+    def test_one_that_fights(self):
+        for name, command in self.FIGHTS.items():
+            with self.subTest(limit=name):
+                fighter = self.start("run", "--timeout", "60s", *command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                try:
+                    time.sleep(0.3)
+                    for _ in range(3):
+                        self.assertEqual(self.ok("--timeout", "10s", "--", "echo", "well"), "well\n")
+                    self.assertIsNone(fighter.poll(), f"the fight over {name} ended")
+                finally:
+                    fighter.terminate()
+                    fighter.wait(30)
+
+
+if __name__ == "__main__":
+    main()
