@@ -229,7 +229,7 @@ std::string band(const LimitCalibration& limit, const Axis& axis) {
 std::vector<Marker> markers_of(const LimitCalibration& limit, const Calibration& calibration) {
   const std::string name = fmt::format("p{}", percentile_text(calibration.options.percentile));
   std::vector<Marker> markers = {
-      {limit.current, fmt::format("now {}", amount(limit, limit.current)), "var(--now)", "5 4", kNowRow}};
+      {limit.current, fmt::format("now {}", show_limit(*limit.row, limit.current)), "var(--now)", "5 4", kNowRow}};
   if (limit.proposal) {
     markers.push_back({*limit.proposal, fmt::format("proposal {}", amount(limit, limit.proposal)), "var(--proposal)",
                        "none", kProposalRow});
@@ -281,7 +281,7 @@ std::string summary_row(const LimitCalibration& limit) {
       "<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td{}>{}</td>"
       "<td class='proposal'>{}</td><td>{}</td></tr>\n",
       fmt::format("<a href='#{0}'>{0}</a>", limit.row->name), amount(limit, limit.p50), amount(limit, limit.p90),
-      amount(limit, limit.p99), most, amount(limit, limit.current), limit.ended > 0 ? " class='alarm'" : "",
+      amount(limit, limit.p99), most, show_limit(*limit.row, limit.current), limit.ended > 0 ? " class='alarm'" : "",
       limit.ended, proposal, stop);
 }
 
@@ -290,7 +290,7 @@ std::string limit_card(const LimitCalibration& limit, const Calibration& calibra
   std::string out = fmt::format(
       "<section class='card' id='{0}'><div class='head'><h2>{0}</h2><span class='soft'>now {1}, "
       "proposal <b style='color:var(--proposal)'>{2}</b></span></div>\n<p class='soft'>{3}</p>\n",
-      limit.row->name, amount(limit, limit.current), proposal, html_text(limit.row->what));
+      limit.row->name, show_limit(*limit.row, limit.current), proposal, html_text(limit.row->what));
   out += plot(limit, calibration);
   std::string sentences = html_text(certainty_sentence(limit, calibration));
   for (const std::string& sentence : struck_sentences(limit)) sentences.append(" ").append(html_text(sentence));

@@ -20,16 +20,16 @@ std::string most_used(const LimitCalibration& limit) {
 }
 
 std::string table(const Calibration& calibration) {
-  std::string out = fmt::format("{:<11}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>10}{:>12}\n", "LIMIT", "P50", "P90", "P99",
+  std::string out = fmt::format("{:<16}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>10}{:>12}\n", "LIMIT", "P50", "P90", "P99",
                                 "MAX", "NOW", "ENDED", "PROPOSAL", "WOULD STOP");
   for (const LimitCalibration& limit : calibration.limits) {
     if (limit.sample_size() == 0) continue;
     const std::string would_stop =
         limit.proposal ? fmt::format("{} of {}", limit.would_stop, limit.observed.size()) : "-";
-    out +=
-        fmt::format("{:<11}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>10}{:>12}\n", limit.row->name, amount(limit, limit.p50),
-                    amount(limit, limit.p90), amount(limit, limit.p99), most_used(limit), amount(limit, limit.current),
-                    limit.ended, limit.proposal ? format_limit(limit.row->unit, *limit.proposal) : "-", would_stop);
+    out += fmt::format("{:<16}{:>9}{:>9}{:>9}{:>9}{:>9}{:>7}{:>10}{:>12}\n", limit.row->name, amount(limit, limit.p50),
+                       amount(limit, limit.p90), amount(limit, limit.p99), most_used(limit),
+                       show_limit(*limit.row, limit.current), limit.ended,
+                       limit.proposal ? format_limit(limit.row->unit, *limit.proposal) : "-", would_stop);
   }
   return out;
 }

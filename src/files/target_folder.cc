@@ -14,7 +14,7 @@ constexpr unsigned kNewFolderMode = 0777;  // less the caller's umask
 
 }  // namespace
 
-TargetFolder::TargetFolder(TargetFolder& parent, std::string name)
+TargetFolder::TargetFolder(TargetFolder& parent, const std::string& name)
     : TargetFolder(parent, name, parent.shown_ + "/" + name) {}
 
 TargetFolder::TargetFolder(TargetFolder& parent, std::string name, std::string shown)

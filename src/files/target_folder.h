@@ -14,7 +14,7 @@ class TargetFolder {
   TargetFolder(Fd folder, std::string shown) : fd_(std::move(folder)), shown_(std::move(shown)) {}
 
   // `name` in `parent`, which must outlive this object.
-  TargetFolder(TargetFolder& parent, std::string name);
+  TargetFolder(TargetFolder& parent, const std::string& name);
   TargetFolder(TargetFolder& parent, std::string name, std::string shown);
 
   // The open folder (O_PATH), made if it was missing. Errors: ENOTDIR where something else is in its place.

@@ -231,6 +231,10 @@ std::string show_amount(LimitUnit unit, std::uint64_t value) {
   return text + std::string(scale.suffix);
 }
 
+std::string show_limit(const LimitRow& row, std::uint64_t value) {
+  return is_unlimited(row, value) ? "none" : show_amount(row.unit, value);
+}
+
 std::string limit_sentence(const LimitRow& row, std::uint64_t value) {
   std::string sentence(row.sentence);
   sentence.replace(sentence.find("{}"), 2, format_limit(row.unit, value));

@@ -68,6 +68,9 @@ std::string format_limit(LimitUnit unit, std::uint64_t value);
 // The same for reading only, rounded to three digits: "13.4M", "1.25 s".
 std::string show_amount(LimitUnit unit, std::uint64_t value);
 
+// show_amount() of a limit; "none" where it is none.
+std::string show_limit(const LimitRow& row, std::uint64_t value);
+
 // The row's sentence with the value filled in.
 std::string limit_sentence(const LimitRow& row, std::uint64_t value);
 

@@ -1,6 +1,7 @@
 // SQLite would load extensions with dlopen(3), which a static binary can't. The linker sends its calls here
 // (CMakeLists.txt: --wrap), and so nothing is ever loaded.
 
+// The names are the linker's: NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
 
 void* __wrap_dlopen(const char*, int);
@@ -22,3 +23,4 @@ char* __wrap_dlerror() {
   return text;
 }
 }
+// NOLINTEND(readability-identifier-naming)

@@ -143,6 +143,7 @@ class Supervision {
     deadline_ms_ = monotonic_ms() + kKillPatienceMs;
     sandbox_.kill();
   }
+  bool is_extended();
   void move_streams(const std::array<pollfd, kSlots>& ready);
   void resize();
 
@@ -185,10 +186,20 @@ bool Supervision::watch_until_ended() {
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (wanted[kResize].revents != 0) resize();
     if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);
-    if (monotonic_ms() < deadline_ms_) continue;
+    if (monotonic_ms() < deadline_ms_ || is_extended()) continue;
     if (cause_ != KillCause::none) return false;
     kill(KillCause::timeout);
   }
+}
+
+// The time that is allowed runs from the execution of the program, which comes a little after the sandbox's start.
+bool Supervision::is_extended() {
+  const std::uint64_t started_us = sandbox_.started_us();
+  if (cause_ != KillCause::none || started_us == 0) return false;
+  const std::uint64_t deadline_ms = (started_us + 999) / 1000 + spec_.limits.timeout.value;
+  const bool is_later = deadline_ms > deadline_ms_;
+  deadline_ms_ = std::max(deadline_ms_, deadline_ms);
+  return is_later;
 }
 
 // The program's terminal takes the size of the caller's: TIOCGWINSZ of ioctl_tty(2).
@@ -304,7 +315,7 @@ Result<void> collect(const SandboxSpec& spec, RunningSandbox& sandbox, std::vect
 
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
-  const std::uint64_t start_ms = monotonic_ms();
+  const std::uint64_t called_us = monotonic_us();
   const SigpipeBlock no_sigpipe;
   const Tier* tier = TRY(find_tier(spec.tier));
   std::vector<CollectDestination> destinations = TRY(open_destinations(spec.collect));
@@ -323,8 +334,9 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
                 "the kernel did not end the sandbox's processes within 10 s of being told to; "
                 "`belljar gc` cleans up once it has");
   }
-  const std::uint64_t ended_ms = monotonic_ms();
-  outcome.duration_ms = ended_ms - start_ms;
+  const std::uint64_t ended_us = monotonic_us();
+  const std::uint64_t started_us = sandbox->started_us();
+  outcome.duration_ms = (ended_us - (started_us > 0 ? started_us : called_us)) / 1000;
   supervision.drain();
   TierExit exit = sandbox->finish();
   if (!spec.collect.empty() && !exit.error) {
@@ -335,7 +347,7 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   supervision.flush();
   KillCause cause = supervision.cause();
   // Where this process was stopped (SIGSTOP) past the deadline, the watcher kept it.
-  if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && ended_ms >= deadline_ms) {
+  if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && ended_us / 1000 >= deadline_ms) {
     cause = KillCause::timeout;
   }
   // Also what was written last must arrive: lost output is no success, though the program could not know.
@@ -344,7 +356,7 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.exit_code = exit.exit_code;
   outcome.signal = exit.signal;
   outcome.usage = exit.usage;
-  if (exit.usage.start_us > 0) outcome.duration_ms -= std::min(outcome.duration_ms, exit.usage.start_us / 1000);
+  if (started_us > 0) outcome.usage.start_us = started_us - called_us;
   outcome.denials = std::move(exit.denials);
   outcome.standard_output = supervision.output().take();
   outcome.standard_error = supervision.error().take();

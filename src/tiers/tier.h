@@ -57,6 +57,9 @@ class RunningSandbox {
   virtual int report_fd() const = 0;
   virtual void read_report() = 0;
 
+  // When the program was executed, in microseconds of CLOCK_MONOTONIC; 0 while it was not.
+  virtual std::uint64_t started_us() const = 0;
+
   // What the sandbox has taken so far. Looks at memory too, for its peak (Usage); some 100 us.
   struct Glance {
     std::uint64_t cpu_ms = 0;

@@ -161,6 +161,7 @@ class ContainerSandbox final : public RunningSandbox {
   int report_fd() const override { return control_.get(); }
   void read_report() override;
   void kill() override;
+  std::uint64_t started_us() const override;
   Glance look() override;
   const Isolation& isolation() const override { return isolation_; }
   TierExit finish() override;
@@ -174,7 +175,6 @@ class ContainerSandbox final : public RunningSandbox {
   void read_frames();
   void read_process_usage();
   void read_group_usage();
-  std::uint64_t start_us() const;
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -283,9 +283,9 @@ RunningSandbox::Glance ContainerSandbox::look() {
 }
 
 // Init is treated as hostile: what it says lies between the call and now, or is not believed.
-std::uint64_t ContainerSandbox::start_us() const {
+std::uint64_t ContainerSandbox::started_us() const {
   const std::uint64_t executed = init_plan_->plan().seen.program_start_us;
-  return executed >= called_us_ && executed <= monotonic_us() ? executed - called_us_ : 0;
+  return executed >= called_us_ && executed <= monotonic_us() ? executed : 0;
 }
 
 void ContainerSandbox::read_group_usage() {
@@ -330,7 +330,6 @@ TierExit ContainerSandbox::finish() {
   }
   if (io_) exit_.usage.read_bytes = io_->read_bytes;
   if (io_) exit_.usage.written_bytes = io_->written_bytes;
-  exit_.usage.start_us = start_us();
   (void)init_.reap();
   if (!is_usage_read_) {
     read_process_usage();
