@@ -71,6 +71,19 @@ void say_what_was_skipped(const Outcome& outcome) {
   if (count > kLinesMax) say(fmt::format("not collected: {} more; --json names them all", count - kLinesMax));
 }
 
+// Of a program that failed: what it was refused may be why.
+void say_what_was_refused(const Outcome& outcome) {
+  constexpr std::size_t kLinesMax = 3;
+  if (outcome.status != RunStatus::error && outcome.status != RunStatus::signal) return;
+  std::size_t lines = 0;
+  for (const Denial& denial : outcome.denials) {
+    if (denial.kind != "syscall" || ++lines > kLinesMax) continue;
+    const std::string times = denial.count == 1 ? "" : fmt::format(" {} times", denial.count);
+    say(fmt::format("refused {}{}: {} ({})", denial.target, times, denial.rule, denial.hint));
+  }
+  if (lines > kLinesMax) say(fmt::format("refused {} more system calls; --json names them", lines - kLinesMax));
+}
+
 // The program that will be looked for on PATH; empty where a path names it.
 std::string program_name(const SandboxSpec& spec) {
   if (!spec.command.empty()) return spec.command.front();
@@ -146,6 +159,7 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
   say_what_was_dropped("stdout", outcome.standard_output, spec);
   say_what_was_dropped("stderr", outcome.standard_error, spec);
   say_what_was_skipped(outcome);
+  say_what_was_refused(outcome);
   if (!outcome.reason.empty()) {
     const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0;
     say(outcome.reason + (was_killed && !options.json ? "; output so far is above" : ""));

@@ -1,6 +1,5 @@
 #include "seccomp/evaluator.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -57,12 +56,6 @@ std::optional<std::uint32_t> run(std::span<const sock_filter> program, const sec
   return std::nullopt;
 }
 
-bool holds(const Condition& condition, const seccomp_data& call) {
-  const std::uint64_t value = call.args[condition.argument.position] & condition.mask;
-  const bool found = std::ranges::find(condition.values, value) != condition.values.end();
-  return found == (condition.membership == Membership::in);
-}
-
 }  // namespace
 
 std::optional<std::uint32_t> evaluate_filter(std::span<const sock_filter> program, const seccomp_data& call) {
@@ -75,20 +68,6 @@ std::optional<std::uint32_t> constant_answer(std::span<const sock_filter> progra
   call.nr = static_cast<int>(number);
   call.arch = audit_arch;
   return run(program, call, Visible::machine_and_number);
-}
-
-std::uint32_t evaluate_policy(const Policy& policy, const seccomp_data& call) {
-  if (call.arch != policy.table->audit_arch) return policy.other_entry.action.seccomp_value();
-  const auto number = static_cast<std::uint32_t>(call.nr);
-  const auto known = std::ranges::find(policy.table->syscalls, number, &Syscall::number);
-  if (known == policy.table->syscalls.end()) return policy.other_number.action.seccomp_value();
-  for (const PolicyRow& row : policy.rows) {
-    if (row.syscall != &*known) continue;
-    if (std::ranges::all_of(row.conditions, [&call](const Condition& condition) { return holds(condition, call); })) {
-      return row.action.seccomp_value();
-    }
-  }
-  return policy.other_known.action.seccomp_value();
 }
 
 }  // namespace belljar

@@ -1,4 +1,4 @@
-// What filters and policies answer, computed here instead of in the kernel. For tests.
+// What filters answer, computed here instead of in the kernel.
 #pragma once
 
 #include <linux/filter.h>
@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-
-#include "seccomp/policy.h"
 
 namespace belljar {
 
@@ -20,8 +18,5 @@ std::optional<std::uint32_t> evaluate_filter(std::span<const sock_filter> progra
 // bitmap lets the call pass without running the filter. nullopt: an argument decides.
 std::optional<std::uint32_t> constant_answer(std::span<const sock_filter> program, std::uint32_t audit_arch,
                                              std::uint32_t number);
-
-// What the rows of a policy say about a call, read directly: the measure for the compiler.
-std::uint32_t evaluate_policy(const Policy& policy, const seccomp_data& call);
 
 }  // namespace belljar

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <linux/seccomp.h>
 
 #include <span>
 #include <string_view>
@@ -13,14 +14,23 @@ struct SyscallRule {
   std::string_view syscall;
   std::string_view action;  // as written in the policy: "allow", "allow if ...", "errno ENOSYS"
   std::string_view reason;
+  int error;  // the errno it answers with; 0 where it allows
 };
 
 // A policy compiled at build time.
 struct CompiledProfile {
   std::string_view name;
   std::span<const sock_filter> program;  // for SECCOMP_SET_MODE_FILTER
+  // The same, but that calls which it would refuse with EPERM or EAFNOSUPPORT are asked of the listener
+  // (seccomp_unotify(2)). Other refusals are what programs are used to fall back from.
+  std::span<const sock_filter> notifying_program;
+  // Answers SECCOMP_RET_ERRNO with the position in `rules` of the row that refuses a call.
+  std::span<const sock_filter> explaining_program;
   std::span<const SyscallRule> rules;
 };
+
+// The row by which the profile refuses a call; null where it does not.
+const SyscallRule* refusing_rule(const CompiledProfile& profile, const seccomp_data& call);
 
 // The container tier's profile (profiles/container.policy).
 const CompiledProfile& container_profile();

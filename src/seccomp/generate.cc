@@ -39,31 +39,75 @@ struct TableRow {
   std::string syscall;
   std::string action;
   std::string reason;
+  int error;
 };
+
+int error_of(const Action& action) {
+  return action.kind == ActionKind::error ? action.error : 0;
+}
 
 // The rows by name, then in the policy's order; the fallbacks last.
 std::vector<TableRow> table_rows(const Policy& policy) {
   std::vector<TableRow> result;
   for (const PolicyRow& row : policy.rows)
-    result.push_back({std::string(row.syscall->name), rule_text(row), row.reason});
-  std::ranges::stable_sort(result, {}, &TableRow::syscall);
-  result.push_back({"(any other known syscall)", policy.other_known.action.text(), policy.other_known.reason});
-  result.push_back({"(any unknown number)", policy.other_number.action.text(), policy.other_number.reason});
-  result.push_back({"(any 32-bit entry)", policy.other_entry.action.text(), policy.other_entry.reason});
+    result.push_back({std::string(row.syscall->name), rule_text(row), row.reason, error_of(row.action)});
+  const auto add = [&result](const char* what, const Fallback& fallback) {
+    result.push_back({what, fallback.action.text(), fallback.reason, error_of(fallback.action)});
+  };
+  add("(any other known syscall)", policy.other_known);
+  add("(any unknown number)", policy.other_number);
+  add("(any 32-bit entry)", policy.other_entry);
   return result;
 }
 
-std::string generate_source(const Policy& policy, std::span<const sock_filter> program) {
-  std::string out = fmt::format("// Generated from profiles/{}.policy by belljar_seccomp_generate.\n", policy.name);
-  out += "#include \"seccomp/filter.h\"\n\nnamespace belljar {\nnamespace {\n\nconstexpr sock_filter kProgram[] = {\n";
+// With refusals that surprise a program asked of the listener.
+Policy notifying(Policy policy) {
+  const auto change = [](Action& action) {
+    if (error_of(action) == EPERM || error_of(action) == EAFNOSUPPORT) action = {ActionKind::notify, 0};
+  };
+  for (PolicyRow& row : policy.rows) change(row.action);
+  change(policy.other_known.action);
+  return policy;
+}
+
+// With the position of the row in table_rows() in the place of each errno.
+Policy explaining(Policy policy) {
+  std::uint16_t position = 0;
+  const auto change = [&position](Action& action) {
+    if (action.kind == ActionKind::error) action.error = position;
+    ++position;
+  };
+  for (PolicyRow& row : policy.rows) change(row.action);
+  change(policy.other_known.action);
+  change(policy.other_number.action);
+  change(policy.other_entry.action);
+  return policy;
+}
+
+std::string generate_array(const char* name, std::span<const sock_filter> program) {
+  std::string out = fmt::format("constexpr sock_filter {}[] = {{\n", name);
   for (const sock_filter& i : program)
     out += fmt::format("    {{{:#06x}, {}, {}, {:#010x}}},\n", i.code, i.jt, i.jf, i.k);
-  out += "};\n\nconstexpr SyscallRule kRules[] = {\n";
+  return out + "};\n\n";
+}
+
+Result<std::string> generate_source(const Policy& policy, std::span<const sock_filter> program) {
+  const std::vector<sock_filter> notifying_program = TRY(compile_policy(notifying(policy)));
+  const std::vector<sock_filter> explaining_program = TRY(compile_policy(explaining(policy)));
+  std::string out = fmt::format("// Generated from profiles/{}.policy by belljar_seccomp_generate.\n", policy.name);
+  out += "#include \"seccomp/filter.h\"\n\nnamespace belljar {\nnamespace {\n\n";
+  out += generate_array("kProgram", program);
+  out += generate_array("kNotifying", notifying_program);
+  out += generate_array("kExplaining", explaining_program);
+  out += "constexpr SyscallRule kRules[] = {\n";
   for (const TableRow& row : table_rows(policy)) {
-    out += fmt::format("    {{{}, {}, {}}},\n", quoted(row.syscall), quoted(row.action), quoted(row.reason));
+    out += fmt::format("    {{{}, {}, {}, {}}},\n", quoted(row.syscall), quoted(row.action), quoted(row.reason),
+                       row.error);
   }
-  out += fmt::format("}};\n\nconstexpr CompiledProfile kProfile{{{}, kProgram, kRules}};\n\n}}  // namespace\n\n",
-                     quoted(policy.name));
+  out += fmt::format(
+      "}};\n\nconstexpr CompiledProfile kProfile{{{}, kProgram, kNotifying, kExplaining, kRules}};\n\n}}  // "
+      "namespace\n\n",
+      quoted(policy.name));
   out += fmt::format("const CompiledProfile& {}_profile() {{ return kProfile; }}\n\n}}  // namespace belljar\n",
                      policy.name);
   return out;
@@ -115,11 +159,16 @@ int write_output(const char* path, std::string_view content) {
 int generate(std::string_view mode, const char* policy_path, const char* output_path) {
   const auto text = read_file_at(AT_FDCWD, policy_path, kFileBytesMax);
   if (!text) return complain(fmt::format("{}: {}", policy_path, errno_text(text.error().value)));
-  const auto policy = parse_policy(*text, policy_path);
+  auto policy = parse_policy(*text, policy_path);
   if (!policy) return complain(policy.error().message);
+  // By name; the rows of one syscall stay in their order, which is all that counts.
+  std::ranges::stable_sort(policy->rows, {}, [](const PolicyRow& row) { return row.syscall->name; });
   const auto program = compile_policy(*policy);
   if (!program) return complain(program.error().message);
-  if (mode == "cc") return write_output(output_path, generate_source(*policy, *program));
+  if (mode == "cc") {
+    const auto source = generate_source(*policy, *program);
+    return source ? write_output(output_path, *source) : complain(source.error().message);
+  }
   const std::string docs = generate_docs(*policy, *program);
   if (mode == "docs") return write_output(output_path, docs);
   const auto committed = read_file_at(AT_FDCWD, output_path, kFileBytesMax);

@@ -353,6 +353,8 @@ std::uint32_t Action::seccomp_value() const {
       return SECCOMP_RET_ERRNO | error;
     case ActionKind::trap:
       return SECCOMP_RET_TRAP;
+    case ActionKind::notify:
+      return SECCOMP_RET_USER_NOTIF;
     case ActionKind::kill:
       break;
   }
@@ -367,6 +369,8 @@ std::string Action::text() const {
       return fmt::format("errno {}", errno_name(error));
     case ActionKind::trap:
       return "trap";
+    case ActionKind::notify:
+      return "notify";
     case ActionKind::kill:
       break;
   }
@@ -383,6 +387,30 @@ std::vector<std::vector<const PolicyRow*>> rows_by_syscall(const Policy& policy)
     result[static_cast<std::size_t>(row.syscall - policy.table->syscalls.data())].push_back(&row);
   }
   return result;
+}
+
+namespace {
+
+bool holds(const Condition& condition, const seccomp_data& call) {
+  const std::uint64_t value = call.args[condition.argument.position] & condition.mask;
+  const bool found = std::ranges::find(condition.values, value) != condition.values.end();
+  return found == (condition.membership == Membership::in);
+}
+
+}  // namespace
+
+std::uint32_t evaluate_policy(const Policy& policy, const seccomp_data& call) {
+  if (call.arch != policy.table->audit_arch) return policy.other_entry.action.seccomp_value();
+  const auto number = static_cast<std::uint32_t>(call.nr);
+  const auto known = std::ranges::find(policy.table->syscalls, number, &Syscall::number);
+  if (known == policy.table->syscalls.end()) return policy.other_number.action.seccomp_value();
+  for (const PolicyRow& row : policy.rows) {
+    if (row.syscall != &*known) continue;
+    if (std::ranges::all_of(row.conditions, [&call](const Condition& condition) { return holds(condition, call); })) {
+      return row.action.seccomp_value();
+    }
+  }
+  return policy.other_known.action.seccomp_value();
 }
 
 }  // namespace belljar

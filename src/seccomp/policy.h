@@ -1,6 +1,8 @@
 // A seccomp policy: which syscalls are let through, and why. The language is described in README.md.
 #pragma once
 
+#include <linux/seccomp.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -16,6 +18,7 @@ enum class ActionKind : std::uint8_t {
   error,  // the syscall is not run and answers with an errno
   trap,   // SIGSYS, which the program may handle
   kill,   // the whole process dies by SIGSYS
+  notify  // who listens answers (seccomp_unotify(2)); made from `error`, never written in a policy
 };
 
 struct Action {
@@ -67,6 +70,9 @@ struct Policy {
 // Reads a policy. `file_name` is for messages. Fails with ErrorCode::bad_policy and one line: the place, what is wrong,
 // and what would be right. Safe on any bytes; memory and time are bounded by limits on each part.
 Result<Policy> parse_policy(std::string_view text, std::string_view file_name);
+
+// What the rows say about a call, read directly: the measure for the compiler, in tests. A SECCOMP_RET_* value.
+std::uint32_t evaluate_policy(const Policy& policy, const seccomp_data& call);
 
 // The rows of each syscall of the policy's table, in the order of the table.
 std::vector<std::vector<const PolicyRow*>> rows_by_syscall(const Policy& policy);

@@ -126,6 +126,7 @@ class Supervision {
   enum Slot {
     kEnded,
     kReport,
+    kRefusal,
     kCancel,
     kResize,
     kInputSource,
@@ -164,6 +165,7 @@ bool Supervision::watch_until_ended() {
     std::array<pollfd, kSlots> wanted{};
     wanted[kEnded] = {sandbox_.ended_fd(), POLLIN, 0};
     wanted[kReport] = {is_reported_ ? -1 : sandbox_.report_fd(), POLLIN, 0};
+    wanted[kRefusal] = {sandbox_.refusal_fd(), POLLIN, 0};
     wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
     wanted[kResize] = {io_.resize_fd, POLLIN, 0};
     wanted[kInputSource] = input_.source_poll();
@@ -180,9 +182,9 @@ bool Supervision::watch_until_ended() {
     move_streams(wanted);
     if (wanted[kEnded].revents != 0) return true;
     if (wanted[kReport].revents != 0) {
-      sandbox_.read_report();
-      is_reported_ = true;
+      is_reported_ = sandbox_.read_report() == RunningSandbox::ReportIs::complete;
     }
+    if (wanted[kRefusal].revents != 0) sandbox_.answer_refusal();
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (wanted[kResize].revents != 0) resize();
     if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);

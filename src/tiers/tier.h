@@ -53,9 +53,14 @@ class RunningSandbox {
   virtual int ended_fd() const = 0;
 
   // Readable once the sandbox has something to report, which may be before its last process is gone; call
-  // read_report() then, once.
+  // read_report() then, until it is complete.
+  enum class ReportIs { to_come, complete };
   virtual int report_fd() const = 0;
-  virtual void read_report() = 0;
+  virtual ReportIs read_report() = 0;
+
+  // Readable once a system call that is refused waits for its answer; call answer_refusal() then. -1: nobody asks.
+  virtual int refusal_fd() const = 0;
+  virtual void answer_refusal() = 0;
 
   // When the program was executed, in microseconds of CLOCK_MONOTONIC; 0 while it was not.
   virtual std::uint64_t started_us() const = 0;

@@ -223,6 +223,49 @@ class Records(Case):
 
 
 @both_callers
+class Denials(Case):
+    """Refused system calls are named, with the reason."""
+
+    def test_in_the_record(self):
+        code = "import ctypes\nlibc = ctypes.CDLL(None)\nfor _ in range(3): libc.mount(b'a', b'/tmp', b'tmpfs', 0, None)\nlibc.unshare(0x20000)"
+        record = self.record(self.write("refused.py", code))
+        self.assertEqual(record["status"], "ok")
+        rows = [(row["kind"], row["target"], row["count"]) for row in record["denials"]]
+        self.assertEqual(rows, [("syscall", "mount", 3), ("syscall", "unshare", 1)])
+        self.assertIn("before the program starts", record["denials"][0]["rule"])
+        self.assertEqual(self.record("--", "true")["denials"], [])
+
+    def test_said_when_the_program_fails(self):
+        ended = self.run_in("--", "unshare", "--mount", "true")
+        self.assertEqual(ended.own_lines(), ["belljar: refused unshare: new or other namespaces (no flag allows it in this tier)"])
+        code = "import ctypes; ctypes.CDLL(None).unshare(0x20000)"
+        self.assertEqual(self.run_in(self.write("copes.py", code)).err, b"")
+
+    def test_a_flood_harms_only_itself(self):
+        code = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+print("begun", flush=True)
+while True: libc.syscall(155, 0, 0)
+"""
+        record = self.record("--timeout", "3s", self.write("flood.py", code))
+        self.assertEqual((record["status"], record["stdout"]), ("timeout", "begun\n"))
+        self.assertGreater(record["denials"][0]["count"], 1000)
+        self.assertLess(record["denials"][0]["count"], 100_000)
+
+    def test_after_the_answerer_is_gone_nothing_is_allowed(self):
+        code = "import ctypes, time\nlibc = ctypes.CDLL(None, use_errno=True)\nprint('up', flush=True)\n" \
+               "while True: libc.mount(b'a', b'/tmp', b'tmpfs', 0, None); time.sleep(0.001)"
+        process = self.start("run", self.write("mounts.py", code))
+        self.assertEqual(process.stdout.readline(), b"up\n")
+        process.kill()
+        process.wait()
+        self.assertEqual(process.stdout.read(), b"")  # and so its program is gone too
+        process.stdout.close()
+        process.stderr.close()
+
+
+@both_callers
 class Doctor(Case):
     def test_text(self):
         ended = self.belljar("doctor")

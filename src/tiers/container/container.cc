@@ -18,6 +18,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <span>
 
 #include "cgroup/cgroup.h"
@@ -35,6 +36,7 @@
 #include "tiers/container/lease.h"
 #include "tiers/container/make_plan.h"
 #include "tiers/container/own_stat.h"
+#include "tiers/container/refusals.h"
 #include "tiers/container/walls.h"
 #include "tiers/watcher.h"
 
@@ -148,6 +150,24 @@ std::optional<host::IoCounters> add_up_io(std::vector<pid_t> pids) {
   return total;
 }
 
+// One packet of init's, and the descriptor that came with it. recv(2)'s result; does not wait.
+ssize_t receive_packet(int socket, std::span<std::byte> packet, Fd* attached) {
+  iovec data{packet.data(), packet.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  const cmsghdr* const part = count > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
+  if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) return count;
+  int received = -1;
+  std::memcpy(&received, CMSG_DATA(part), sizeof received);
+  *attached = Fd(received);
+  return count;
+}
+
 class ContainerSandbox final : public RunningSandbox {
  public:
   ~ContainerSandbox() override {
@@ -159,7 +179,9 @@ class ContainerSandbox final : public RunningSandbox {
   HostStreams& streams() override { return streams_; }
   int ended_fd() const override { return init_.pidfd(); }
   int report_fd() const override { return control_.get(); }
-  void read_report() override;
+  ReportIs read_report() override;
+  int refusal_fd() const override { return refusals_.fd(); }
+  void answer_refusal() override { refusals_.answer(); }
   void kill() override;
   std::uint64_t started_us() const override;
   Glance look() override;
@@ -181,6 +203,7 @@ class ContainerSandbox final : public RunningSandbox {
   Isolation isolation_;
   HostStreams streams_;
   Fd control_;
+  Refusals refusals_;
   Fd space_link_;
   std::vector<Fd> image_locks_;
   std::optional<LeaseFile> cpu_pins_;
@@ -217,12 +240,17 @@ void ContainerSandbox::abandon() {
 void ContainerSandbox::read_frames() {
   while (true) {
     std::byte packet[sizeof(Frame) + 1];
-    const ssize_t count = ::recv(control_.get(), packet, sizeof packet, MSG_DONTWAIT);
+    Fd attached;
+    const ssize_t count = receive_packet(control_.get(), packet, &attached);
     // An init that gave up before it read everything sent to it says so by this error first; its report comes after.
     if (count < 0 && (errno == ECONNRESET || errno == EINTR)) continue;
     if (count <= 0) return;
-    is_reported_ = true;
     const std::optional<Frame> frame = read_frame({packet, static_cast<std::size_t>(count)});
+    if (frame && frame->kind == FrameKind::listener) {
+      refusals_.listen(std::move(attached));
+      continue;
+    }
+    is_reported_ = true;
     if (!frame) {
       exit_.error = Error{ErrorCode::internal, "the sandbox's init sent a malformed report"};
       return;
@@ -239,7 +267,8 @@ void ContainerSandbox::read_frames() {
         exit_.hit_memory_limit = true;
         break;
       case FrameKind::terminal:
-        break;  // taken by the start
+      case FrameKind::listener:
+        break;  // taken by the start, and above
       case FrameKind::exited:
         if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
         if (frame->signal >= 0) exit_.signal = frame->signal;
@@ -312,13 +341,15 @@ void ContainerSandbox::read_group_usage() {
 }
 
 // Where init is alone and has left the groups, they are read and removed while it ends: both take some 0.2 ms.
-void ContainerSandbox::read_report() {
+RunningSandbox::ReportIs ContainerSandbox::read_report() {
   read_frames();
-  if (!has_left_groups_ || !cgroups_) return;
+  if (!is_reported_) return ReportIs::to_come;
+  if (!has_left_groups_ || !cgroups_) return ReportIs::complete;
   watcher_->dismiss();  // should this process be killed now, gc finds the groups
   read_group_usage();
   is_usage_read_ = true;
   (void)cgroups_->remove();
+  return ReportIs::complete;
 }
 
 TierExit ContainerSandbox::finish() {
@@ -336,29 +367,18 @@ TierExit ContainerSandbox::finish() {
     if (cgroups_) read_group_usage();
   }
   cgroups_.reset();
+  std::ranges::move(refusals_.denials(), std::back_inserter(exit_.denials));
   return std::move(exit_);
 }
 
 // The descriptor that init handed over on `link`; none where it ended before. Init is treated as hostile here too: what
 // came is a folder of a tmpfs, or an error.
 Result<Fd> receive_space(int link) {
-  char byte = 0;
-  iovec data{&byte, 1};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  ssize_t count;
-  do {
-    count = ::recvmsg(link, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  } while (count < 0 && errno == EINTR);
-  const cmsghdr* const part = count > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
-  if (part == nullptr || part->cmsg_type != SCM_RIGHTS) return Fd();
-  int received = -1;
-  std::memcpy(&received, CMSG_DATA(part), sizeof received);
-  Fd space(received);
+  std::byte byte[1];
+  Fd space;
+  while (receive_packet(link, byte, &space) < 0 && errno == EINTR) {
+  }
+  if (!space.is_open()) return space;
   struct statfs kind{};
   if (::fstatfs(space.get(), &kind) == 0 && kind.f_type == TMPFS_MAGIC) return space;
   return fail(ErrorCode::internal, "the sandbox's init handed over something else than its writable space");
@@ -591,20 +611,10 @@ class Starter {
     pollfd report{sandbox_->control_.get(), POLLIN, 0};
     while (::poll(&report, 1, kPatienceMs) < 0 && errno == EINTR) {
     }
-    Frame frame{};
-    iovec data{&frame, sizeof frame};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    const ssize_t count = ::recvmsg(sandbox_->control_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const cmsghdr* part = count == sizeof frame ? CMSG_FIRSTHDR(&header) : nullptr;
-    int terminal = -1;
-    if (part != nullptr && part->cmsg_type == SCM_RIGHTS) std::memcpy(&terminal, CMSG_DATA(part), sizeof terminal);
-    Fd ours(terminal);
-    const auto checked = read_frame(std::as_bytes(std::span(&frame, count == sizeof frame ? 1 : 0)));
+    std::byte packet[sizeof(Frame) + 1];
+    Fd ours;
+    const ssize_t count = receive_packet(sandbox_->control_.get(), packet, &ours);
+    const auto checked = count > 0 ? read_frame({packet, static_cast<std::size_t>(count)}) : std::nullopt;
     if (checked && checked->kind == FrameKind::setup_failed) {
       return std::unexpected(describe_setup_failure(*checked, plan_ref()));
     }

@@ -53,10 +53,12 @@ enum class FrameKind : std::uint32_t {
   exec_failed = 2,
   exited = 3,
   memory_exceeded = 4,
-  terminal = 5
+  terminal = 5,
+  listener = 6
 };
 
-// Fixed layout, sent as it lies in memory. `terminal` comes with a descriptor (SCM_RIGHTS): the supervisor's end.
+// Fixed layout, sent as it lies in memory. `terminal` and `listener` come with a descriptor (SCM_RIGHTS): the
+// supervisor's end, and the filter's notifications (seccomp_unotify(2)).
 struct Frame {
   FrameKind kind;
   SetupStep step;                // setup_failed

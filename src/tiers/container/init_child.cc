@@ -39,6 +39,26 @@ void send_frame(const InitPlan& plan, const Frame& frame) {
   }
 }
 
+// Sends a descriptor to the supervisor, and closes it here.
+void hand_over(const InitPlan& plan, SetupStep step, FrameKind kind, int fd) {
+  Frame frame{};
+  frame.kind = kind;
+  iovec data{&frame, sizeof frame};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof control;
+  cmsghdr* part = CMSG_FIRSTHDR(&header);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof fd);
+  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  check(plan, step, errno_result(::sendmsg(plan.control, &header, MSG_NOSIGNAL)));
+  ::close(fd);
+}
+
 // Ends the process when the supervisor is gone: PR_SET_PDEATHSIG alone misses a death before the call.
 void check_supervisor_lives(const InitPlan& plan) {
   char byte;
@@ -140,10 +160,16 @@ void forbid_unseen_memory(const InitPlan& plan) {
 
 void install_filter(const InitPlan& plan) {
   if (plan.sampled.memory_bytes > 0) forbid_unseen_memory(plan);
+  const auto install = [](std::span<const sock_filter> rows, unsigned flags) {
+    const sock_fprog program{static_cast<unsigned short>(rows.size()), const_cast<sock_filter*>(rows.data())};
+    return errno_result(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
+  };
   const CompiledProfile& profile = container_profile();
-  const sock_fprog program{static_cast<unsigned short>(profile.program.size()),
-                           const_cast<sock_filter*>(profile.program.data())};
-  check(plan, SetupStep::seccomp, errno_result(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)));
+  // Refusals are told to the supervisor, which counts them and answers with the errno of the row. Where somebody
+  // listens already, as around a Belljar that runs in another sandbox, the kernel refuses by itself.
+  const int listener = install(profile.notifying_program, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+  if (listener >= 0) return hand_over(plan, SetupStep::seccomp, FrameKind::listener, listener);
+  check(plan, SetupStep::seccomp, install(profile.program, 0));
 }
 
 std::uint64_t now_us() {
@@ -299,22 +325,7 @@ ProgramStreams make_streams(const InitPlan& plan) {
   check(plan, kStep, errno_result(::fchown(terminal, kSandboxUid, kSandboxUid)));
   const winsize size{plan.terminal->rows, plan.terminal->columns, 0, 0};
   check(plan, kStep, errno_result(::ioctl(terminal, TIOCSWINSZ, &size)));
-  Frame frame{};
-  frame.kind = FrameKind::terminal;
-  iovec data{&frame, sizeof frame};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof ours)] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof ours);
-  std::memcpy(CMSG_DATA(part), &ours, sizeof ours);
-  check(plan, kStep, errno_result(::sendmsg(plan.control, &header, MSG_NOSIGNAL)));
-  ::close(ours);
+  hand_over(plan, kStep, FrameKind::terminal, ours);
   return {terminal, terminal, terminal, true};
 }
 
