@@ -73,9 +73,15 @@ std::string refusal(std::vector<std::string> texts) {
   return ran.err.substr(9, ran.err.size() - 10);
 }
 
+std::string policy_file() {
+  return testing::TempDir() + "belljar_policy_" + std::to_string(::getpid()) + ".toml";
+}
+
 std::string file_with(const std::string& text) {
-  const std::string path = testing::TempDir() + "belljar_policy_" + std::to_string(::getpid()) + ".toml";
+  const std::string path = policy_file();
   std::ofstream(path) << text;
+  static const int kRemovedAtExit = std::atexit([] { ::unlink(policy_file().c_str()); });
+  (void)kRemovedAtExit;
   return path;
 }
 

@@ -26,7 +26,11 @@ std::uint64_t cpu_ms(const Outcome& outcome) {
 // knows.
 
 void use_of_memory(const Outcome& outcome, LimitUse& use) {
-  use.used = measured(outcome.usage.memory_peak_bytes);
+  // Held by RLIMIT_DATA too, which leaves no trace: a run that failed may have wanted more than it was seen to have.
+  const bool has_failed = outcome.status == RunStatus::error || outcome.status == RunStatus::signal;
+  const bool is_weaker =
+      std::ranges::find(outcome.isolation.weaker, "memory", &WeakerWall::name) != outcome.isolation.weaker.end();
+  if (!has_failed || !is_weaker) use.used = measured(outcome.usage.memory_peak_bytes);
   use.struck = use.is_censored = outcome.status == RunStatus::memory || was_denied(outcome, "memory");
 }
 
@@ -53,13 +57,18 @@ void use_of_timeout(const Outcome& outcome, LimitUse& use) {
   use.struck = use.is_censored = outcome.status == RunStatus::timeout;
 }
 
+bool has_used_up(const Outcome& outcome, std::uint64_t used, std::uint64_t cap) {
+  return outcome.status == RunStatus::disk && outcome.signal != SIGXFSZ && used >= cap;
+}
+
 void use_of_tmp_size(const Outcome& outcome, LimitUse& use) {
-  use.used = outcome.usage.disk_written_bytes;
-  use.struck = use.is_censored = outcome.status == RunStatus::disk && outcome.signal != SIGXFSZ;
+  use.used = outcome.usage.disk_peak_bytes;
+  use.struck = use.is_censored = has_used_up(outcome, outcome.usage.disk_peak_bytes, use.cap);
 }
 
 void use_of_tmp_inodes(const Outcome& outcome, LimitUse& use) {
-  use.used = outcome.usage.disk_written_inodes;
+  use.used = outcome.usage.disk_peak_inodes;
+  use.struck = use.is_censored = has_used_up(outcome, outcome.usage.disk_peak_inodes, use.cap);
 }
 
 // What the largest file had is not known.

@@ -68,6 +68,7 @@ TEST(LimitUse, NamesLimitsThatWereNear) {
 
 TEST(LimitUse, TellsTheFullSpaceFromTheFileTooLarge) {
   Outcome outcome = finished(RunStatus::disk);
+  outcome.usage.disk_peak_bytes = 50 * kMiB;
   EXPECT_TRUE(use_of("tmp_size", outcome).struck);
   EXPECT_FALSE(use_of("file_size", outcome).struck);
   outcome.signal = SIGXFSZ;
@@ -85,14 +86,13 @@ TEST(LimitUse, AStruckLimitIsTheLeastThatWasWanted) {
   const struct {
     RunStatus status;
     std::string_view limit;
-  } cases[] = {{RunStatus::memory, "memory"},
-               {RunStatus::pids, "tasks"},
-               {RunStatus::timeout, "timeout"},
-               {RunStatus::disk, "tmp_size"},
-               {RunStatus::output, "output"}};
+  } cases[] = {{RunStatus::memory, "memory"}, {RunStatus::pids, "tasks"},   {RunStatus::timeout, "timeout"},
+               {RunStatus::disk, "tmp_size"}, {RunStatus::cpu, "cpu_time"}, {RunStatus::output, "output"}};
   for (const auto& each : cases) {
     EXPECT_TRUE(is_limit_status(each.status));
-    for (const LimitUse& use : limit_uses(finished(each.status))) {
+    Outcome outcome = finished(each.status);
+    if (each.status == RunStatus::disk) outcome.usage.disk_peak_bytes = 50 * kMiB;
+    for (const LimitUse& use : limit_uses(outcome)) {
       EXPECT_EQ(use.is_censored, use.row->name == each.limit) << use.row->name;
       if (!use.is_censored) continue;
       EXPECT_GE(use.used.value(), use.cap);
@@ -106,6 +106,22 @@ TEST(LimitUse, ARefusalThatTheProgramSurvivedCountsToo) {
   EXPECT_TRUE(use_of("memory", outcome).is_censored);
   outcome.denials.push_back({"tasks", "a new process", "", "--tasks", 1});
   EXPECT_TRUE(use_of("tasks", outcome).is_censored);
+}
+
+TEST(LimitUse, AFailureWhereMemoryIsSampledTellsNothingOfIt) {
+  Outcome outcome = finished(RunStatus::error);
+  EXPECT_TRUE(use_of("memory", outcome).used);
+  outcome.isolation.weaker.push_back({"memory", "no control group"});
+  EXPECT_FALSE(use_of("memory", outcome).used);
+  outcome.status = RunStatus::ok;
+  EXPECT_TRUE(use_of("memory", outcome).used);
+}
+
+TEST(LimitUse, UsedUpInodesAreNoLackOfBytes) {
+  Outcome outcome = finished(RunStatus::disk);
+  outcome.usage.disk_peak_inodes = 65536;
+  EXPECT_TRUE(use_of("tmp_inodes", outcome).struck);
+  EXPECT_FALSE(use_of("tmp_size", outcome).struck);
 }
 
 TEST(LimitUse, CutOutputIsKnownInFull) {

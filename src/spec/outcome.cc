@@ -31,6 +31,11 @@ Json optional_number(const std::optional<Number>& number) {
   return number ? Json(*number) : Json(nullptr);
 }
 
+// Zero stands for what could not be measured.
+Json unless_zero(std::uint64_t number) {
+  return number > 0 ? Json(number) : Json(nullptr);
+}
+
 void put_stream(Json& record, const std::string& name, const CapturedStream& stream, StreamContent content) {
   if (content == StreamContent::included) {
     record[name] = stream.bytes;
@@ -67,16 +72,18 @@ Json limits_record(const Limits& limits) {
 Json usage_record(const Usage& usage) {
   return {{"cpu_user_ms", usage.cpu_user_ms},
           {"cpu_system_ms", usage.cpu_system_ms},
-          {"cpu_throttled_ms", usage.cpu_throttled_ms},
-          {"memory_peak_bytes", usage.memory_peak_bytes},
+          {"cpu_throttled_ms", optional_number(usage.cpu_throttled_ms)},
+          {"memory_peak_bytes", unless_zero(usage.memory_peak_bytes)},
           {"memory_peak_is_sampled", usage.memory_peak_is_sampled},
           {"oom_kills", usage.oom_kills},
-          {"processes_peak", usage.processes_peak},
+          {"processes_peak", unless_zero(usage.processes_peak)},
           {"read_bytes", optional_number(usage.read_bytes)},
           {"written_bytes", optional_number(usage.written_bytes)},
           {"disk_written_bytes", usage.disk_written_bytes},
           {"disk_written_inodes", usage.disk_written_inodes},
-          {"start_us", usage.start_us}};
+          {"disk_peak_bytes", usage.disk_peak_bytes},
+          {"disk_peak_inodes", usage.disk_peak_inodes},
+          {"start_us", unless_zero(usage.start_us)}};
 }
 
 Json denials_record(const std::vector<Denial>& denials) {

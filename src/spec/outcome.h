@@ -42,7 +42,8 @@ struct CapturedStream {
 struct Usage {
   std::uint64_t cpu_user_ms = 0;
   std::uint64_t cpu_system_ms = 0;
-  std::uint64_t cpu_throttled_ms = 0;   // how long it was kept from running by the processor limit
+  // How long it was kept from running by the processor limit; nothing where no control group tells.
+  std::optional<std::uint64_t> cpu_throttled_ms;
   std::uint64_t memory_peak_bytes = 0;  // anonymous and shared memory, swap, kernel memory; not the page cache
   // The peak is made from looks some milliseconds apart: there was page cache to tell apart, or no cgroup.
   bool memory_peak_is_sampled = false;
@@ -54,7 +55,9 @@ struct Usage {
   std::optional<std::uint64_t> written_bytes;
   std::uint64_t disk_written_bytes = 0;   // held in the writable space at the end
   std::uint64_t disk_written_inodes = 0;  // files and folders there
-  std::uint64_t start_us = 0;             // from the call to the execution of the program
+  std::uint64_t disk_peak_bytes = 0;      // the most that any look has seen there
+  std::uint64_t disk_peak_inodes = 0;
+  std::uint64_t start_us = 0;  // from the call to the execution of the program
 };
 
 // Something the program asked for and did not get.

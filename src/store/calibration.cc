@@ -99,11 +99,17 @@ std::string why_no_proposal(const LimitCalibration& limit, const Calibration& ca
   return "";
 }
 
+// Looked at, not counted: what came and went between two looks was not seen. So these are only ever raised.
+bool is_only_looked_at(const LimitRow& row) {
+  return row.name == "tmp_size" || row.name == "tmp_inodes";
+}
+
 void propose(LimitCalibration& limit, const Calibration& calibration) {
   limit.why_none = why_no_proposal(limit, calibration);
   if (!limit.why_none.empty()) return;
   const std::uint64_t use = limit.percentile ? *limit.percentile : *limit.at_least;
   limit.proposal = make_proposal(*limit.row, use, calibration.options.factor);
+  if (is_only_looked_at(*limit.row)) limit.proposal = std::max(*limit.proposal, limit.current);
   limit.would_stop = static_cast<std::size_t>(
       limit.observed.end() - std::upper_bound(limit.observed.begin(), limit.observed.end(), *limit.proposal));
 }

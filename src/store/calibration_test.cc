@@ -83,6 +83,17 @@ void expect_percentiles(const std::function<double(double)>& quantile, double to
   EXPECT_NEAR(static_cast<double>(memory.proposal.value()) / (3 * static_cast<double>(*memory.p99)), 1.02, 0.03);
 }
 
+// A temporary file may come and go unseen, and with a lower limit every such run would fail.
+TEST(Calibration, TheWritableSpaceIsNeverLowered) {
+  std::vector<RecordedUses> runs(300, run_with_memory(5 * kMiB));
+  for (RecordedUses& run : runs) run.uses[index_of("tmp_size")].used = 4096;
+  const Calibration low = calibrate(runs, CalibrationOptions{});
+  EXPECT_EQ(low.limits[index_of("tmp_size")].proposal, 50 * kMiB);
+  for (RecordedUses& run : runs) run.uses[index_of("tmp_size")].used = 40 * kMiB;
+  const Calibration high = calibrate(runs, CalibrationOptions{});
+  EXPECT_GE(high.limits[index_of("tmp_size")].proposal.value_or(0), 120 * kMiB);
+}
+
 TEST(Calibration, LogNormal) {
   expect_percentiles([](double share) { return 20 * kMib * std::exp(0.4 * normal_quantile(share)); }, 0.06);
 }

@@ -54,7 +54,7 @@ class SigpipeBlock {
   sigset_t before_{};
 };
 
-enum class KillCause { none, timeout, cpu, cancelled, output, reader_gone };
+enum class KillCause { none, timeout, cpu, cancelled, output, reader_gone, slow_start };
 
 // When to look at what a sandbox has taken: often while its memory changes, and ever more rarely while it does not, as
 // most sandboxes of an interactive user's wait for something. Where processor time is limited, in time for that.
@@ -97,11 +97,12 @@ class LookPace {
 
 class Supervision {
  public:
-  Supervision(const SandboxSpec& spec, const RunIo& io, RunningSandbox& sandbox, std::uint64_t deadline_ms)
+  Supervision(const SandboxSpec& spec, const RunIo& io, RunningSandbox& sandbox, std::uint64_t called_ms)
       : spec_(spec),
         io_(io),
         sandbox_(sandbox),
-        deadline_ms_(deadline_ms),
+        called_ms_(called_ms),
+        deadline_ms_(deadline_ms(called_ms, 0, 0)),
         pace_(spec.limits, monotonic_ms()),
         input_(spec.stdin_source == StdinSource::inherit ? io.stdin_fd : -1, &sandbox.streams().stdin_write),
         output_(sandbox.streams().stdout_read.get(), io.stdout_fd, io.stdout_form, io.capture,
@@ -144,13 +145,14 @@ class Supervision {
     deadline_ms_ = monotonic_ms() + kKillPatienceMs;
     sandbox_.kill();
   }
-  bool is_extended();
+  std::uint64_t next_wake_ms(std::uint64_t now_ms);
   void move_streams(const std::array<pollfd, kSlots>& ready);
   void resize();
 
   const SandboxSpec& spec_;
   const RunIo& io_;
   RunningSandbox& sandbox_;
+  std::uint64_t called_ms_;
   std::uint64_t deadline_ms_;
   LookPace pace_;
   KillCause cause_ = KillCause::none;
@@ -175,7 +177,7 @@ bool Supervision::watch_until_ended() {
     wanted[kErrorSource] = error_.source_poll();
     wanted[kErrorSink] = error_.sink_poll();
     const std::uint64_t now = monotonic_ms();
-    const std::uint64_t until = cause_ == KillCause::none ? std::min(deadline_ms_, pace_.next_ms()) : deadline_ms_;
+    const std::uint64_t until = next_wake_ms(now);
     const std::uint64_t left = until > now ? until - now : 0;
     const int count = ::poll(wanted.data(), wanted.size(), static_cast<int>(std::min<std::uint64_t>(left, 1U << 30)));
     if (count < 0) continue;  // EINTR
@@ -188,20 +190,21 @@ bool Supervision::watch_until_ended() {
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (wanted[kResize].revents != 0) resize();
     if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);
-    if (monotonic_ms() < deadline_ms_ || is_extended()) continue;
+    (void)next_wake_ms(monotonic_ms());
+    if (monotonic_ms() < deadline_ms_) continue;
     if (cause_ != KillCause::none) return false;
-    kill(KillCause::timeout);
+    kill(sandbox_.started_us() > 0 ? KillCause::timeout : KillCause::slow_start);
   }
 }
 
-// The time that is allowed runs from the execution of the program, which comes a little after the sandbox's start.
-bool Supervision::is_extended() {
+// Keeps the deadline of a sandbox that lives up to date, and says when to look at it next.
+std::uint64_t Supervision::next_wake_ms(std::uint64_t now_ms) {
+  constexpr std::uint64_t kStartIntervalMs = 10;
+  if (cause_ != KillCause::none) return deadline_ms_;
   const std::uint64_t started_us = sandbox_.started_us();
-  if (cause_ != KillCause::none || started_us == 0) return false;
-  const std::uint64_t deadline_ms = (started_us + 999) / 1000 + spec_.limits.timeout.value;
-  const bool is_later = deadline_ms > deadline_ms_;
-  deadline_ms_ = std::max(deadline_ms_, deadline_ms);
-  return is_later;
+  deadline_ms_ = deadline_ms(called_ms_, started_us, spec_.limits.timeout.value);
+  const std::uint64_t wake_ms = std::min(deadline_ms_, pace_.next_ms());
+  return started_us > 0 ? wake_ms : std::min(wake_ms, now_ms + kStartIntervalMs);
 }
 
 // The program's terminal takes the size of the caller's: TIOCGWINSZ of ioctl_tty(2).
@@ -272,6 +275,11 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   switch (cause) {
     case KillCause::timeout:
       return conclude(RunStatus::timeout, sentence_of("timeout", spec.limits));
+    case KillCause::slow_start:
+      outcome->error = Error{ErrorCode::start_failed,
+                             fmt::format("the program could not be started within {}; this host is too busy",
+                                         format_limit(LimitUnit::milliseconds, kStartPatienceMs))};
+      return conclude(RunStatus::denied, outcome->error->message);
     case KillCause::cpu:
       return conclude(RunStatus::cpu, sentence_of("cpu_time", spec.limits));
     case KillCause::cancelled:
@@ -293,11 +301,17 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     return conclude(is_ours ? RunStatus::internal : RunStatus::denied, exit.error->message);
   }
   if (exit.exit_code == 0) return conclude(RunStatus::ok, "");
-  if (exit.hit_memory_limit) return conclude(RunStatus::memory, sentence_of("memory", spec.limits));
-  if (exit.hit_tasks_limit) return conclude(RunStatus::pids, sentence_of("tasks", spec.limits));
+  if (exit.hit_memory_limit) {
+    const std::string sentence = sentence_of("memory", spec.limits);
+    const bool is_whole = exit.signal == SIGKILL;
+    return conclude(RunStatus::memory, is_whole ? sentence : "failed after one of its processes was " + sentence);
+  }
+  if (exit.hit_tasks_limit) return conclude(RunStatus::pids, "failed; " + sentence_of("tasks", spec.limits));
   if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
+  if (exit.hit_inode_limit) return conclude(RunStatus::disk, sentence_of("tmp_inodes", spec.limits));
   // Sent to whoever grows a file past RLIMIT_FSIZE (setrlimit(2)); a program that ignores it sees EFBIG.
-  if (exit.signal == SIGXFSZ) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
+  const bool has_file_limit = !is_unlimited(limit_row("file_size"), spec.limits.file_size.value);
+  if (exit.signal == SIGXFSZ && has_file_limit) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
   if (exit.signal) return conclude(RunStatus::signal, signal_sentence(*exit.signal, spec.limits));
   conclude(RunStatus::error, "");
 }
@@ -322,8 +336,7 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   const Tier* tier = TRY(find_tier(spec.tier));
   std::vector<CollectDestination> destinations = TRY(open_destinations(spec.collect));
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
-  const std::uint64_t deadline_ms = monotonic_ms() + spec.limits.timeout.value;
-  Supervision supervision(spec, io, *sandbox, deadline_ms);
+  Supervision supervision(spec, io, *sandbox, called_us / 1000);
   if (io.on_started) io.on_started();
 
   Outcome outcome;
@@ -349,7 +362,8 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   supervision.flush();
   KillCause cause = supervision.cause();
   // Where this process was stopped (SIGSTOP) past the deadline, the watcher kept it.
-  if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && ended_us / 1000 >= deadline_ms) {
+  if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && started_us > 0 &&
+      ended_us / 1000 >= deadline_ms(0, started_us, spec.limits.timeout.value)) {
     cause = KillCause::timeout;
   }
   // Also what was written last must arrive: lost output is no success, though the program could not know.

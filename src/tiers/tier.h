@@ -30,7 +30,8 @@ struct TierExit {
   bool ended_unreported = false;  // every process was killed at once, from outside
   bool hit_memory_limit = false;
   bool hit_tasks_limit = false;
-  bool hit_disk_limit = false;
+  bool hit_disk_limit = false;   // bytes of the writable space
+  bool hit_inode_limit = false;  // files and folders there
   Usage usage;
   std::vector<Denial> denials;
 };

@@ -46,9 +46,9 @@ Wake wait_for(int fd, std::uint64_t until_ms) {
   }
 }
 
-// What arm() sends: the deadline and the folders as text, one a line, and the descriptors, the process first.
+// What arm() sends: the time allowed and the folders as text, one a line, and the descriptors, the process first.
 std::string encode(const CleanupNeeds& needs) {
-  std::string text = std::to_string(needs.deadline_ms);
+  std::string text = std::to_string(needs.timeout_ms);
   for (const std::string& folder : needs.folders) text += "\n" + folder;
   return text;
 }
@@ -74,7 +74,7 @@ std::optional<CleanupNeeds> receive_needs(int link) {
   std::memcpy(fds.data(), CMSG_DATA(part), fd_count * sizeof(int));
   needs.process_fd = fds[0];  // the others stay open as long as this process lives: that is their purpose
   std::string_view rest(text.data(), static_cast<std::size_t>(count));
-  needs.deadline_ms = std::strtoull(text.data(), nullptr, 10);
+  needs.timeout_ms = std::strtoull(text.data(), nullptr, 10);
   for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
     rest.remove_prefix(end + 1);
     needs.folders.emplace_back(rest.substr(0, rest.find('\n')));
@@ -86,7 +86,17 @@ void kill_sandbox(const CleanupNeeds& needs) {
   ::syscall(SYS_pidfd_send_signal, needs.process_fd, SIGKILL, nullptr, 0);
 }
 
-[[noreturn]] void watch(int link) {
+// False when the time is up; the start of the program may put that off meanwhile.
+bool is_in_time(int link, std::uint64_t called_ms, const CleanupNeeds& needs,
+                const std::atomic<std::uint64_t>& started_us) {
+  while (true) {
+    const std::uint64_t until_ms = deadline_ms(called_ms, started_us, needs.timeout_ms) + kDeadlineGraceMs;
+    if (wait_for(link, until_ms) == Wake::ready) return true;
+    if (deadline_ms(called_ms, started_us, needs.timeout_ms) + kDeadlineGraceMs <= until_ms) return false;
+  }
+}
+
+[[noreturn]] void watch(int link, const std::atomic<std::uint64_t>& started_us) {
   ::setsid();
   ::prctl(PR_SET_NAME, "belljar-watch", 0, 0, 0);
   ::signal(SIGINT, SIG_IGN);
@@ -95,10 +105,10 @@ void kill_sandbox(const CleanupNeeds& needs) {
   const std::optional<CleanupNeeds> needs = receive_needs(link);
   if (!needs) ::_exit(0);
 
-  const std::uint64_t until_ms = needs->deadline_ms + kDeadlineGraceMs;
-  if (wait_for(link, std::min(until_ms, monotonic_ms() + kSweepAfterMs)) == Wake::timeout) {
+  const std::uint64_t called_ms = monotonic_ms();
+  if (wait_for(link, called_ms + kSweepAfterMs) == Wake::timeout) {
     sweep_cgroups(is_sandbox_owner_alive);
-    if (wait_for(link, until_ms) == Wake::timeout) {
+    if (!is_in_time(link, called_ms, *needs, started_us)) {
       kill_sandbox(*needs);
       (void)wait_for(link, UINT64_MAX);
     }
@@ -125,20 +135,24 @@ std::uint64_t monotonic_ms() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000000;
 }
 
+std::uint64_t deadline_ms(std::uint64_t called_ms, std::uint64_t started_us, std::uint64_t timeout_ms) {
+  return started_us > 0 ? (started_us + 999) / 1000 + timeout_ms : called_ms + kStartPatienceMs;
+}
+
 std::uint64_t monotonic_us() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
-Result<Watcher> Watcher::start() {
+Result<Watcher> Watcher::start(const std::atomic<std::uint64_t>& started_us) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("make a socket pair", errno);
   Fd own(ends[0]);
   const Fd theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return failed("start the watcher", errno);
-  if (pid == 0) watch(theirs.get());
+  if (pid == 0) watch(theirs.get(), started_us);
   Fd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.is_open()) return failed("open the watcher", errno);
   return Watcher(std::move(own), host::Process(pid, std::move(pidfd)));

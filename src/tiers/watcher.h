@@ -3,6 +3,7 @@
 // nothing typed at the caller's terminal reaches it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,13 +19,13 @@ struct CleanupNeeds {
   int process_fd = -1;               // pidfd of the sandbox's first process
   std::vector<int> keep_open;        // locks that must outlive the sandbox
   std::vector<std::string> folders;  // cgroup folders, deepest first
-  std::uint64_t deadline_ms = 0;     // on CLOCK_MONOTONIC; the watcher adds a grace of its own
+  std::uint64_t timeout_ms = 0;      // from the execution of the program; the watcher adds a grace of its own
 };
 
 class [[nodiscard]] Watcher {
  public:
-  // Forks the watcher.
-  static Result<Watcher> start();
+  // Forks the watcher. `started_us` lies in shared memory, and tells when the program was executed (0: not yet).
+  static Result<Watcher> start(const std::atomic<std::uint64_t>& started_us);
 
   Watcher(Watcher&& other) noexcept : link_(std::move(other.link_)), process_(std::move(other.process_)) {}
   Watcher& operator=(Watcher&&) = delete;
@@ -46,6 +47,13 @@ class [[nodiscard]] Watcher {
   Fd link_;  // SOCK_SEQPACKET; the watcher sees it close when this process dies
   host::Process process_;
 };
+
+// How long a sandbox may take to start, on a host that is busy with others.
+inline constexpr std::uint64_t kStartPatienceMs = 30'000;
+
+// When the program must have ended: `timeout_ms` after it was executed (at `started_us`), or after the patience for a
+// start that began at `called_ms`. Milliseconds of CLOCK_MONOTONIC.
+std::uint64_t deadline_ms(std::uint64_t called_ms, std::uint64_t started_us, std::uint64_t timeout_ms);
 
 // CLOCK_MONOTONIC.
 std::uint64_t monotonic_ms();

@@ -29,7 +29,7 @@ RECORD_KEYS = {
 }
 USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "cpu_throttled_ms", "memory_peak_bytes", "memory_peak_is_sampled",
               "oom_kills", "processes_peak", "read_bytes", "written_bytes", "disk_written_bytes", "disk_written_inodes",
-              "start_us"}
+              "disk_peak_bytes", "disk_peak_inodes", "start_us"}
 LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "tasks", "timeout_ms", "tmp_size_bytes",
               "tmp_inodes", "file_size_bytes", "read_rate_bytes", "write_rate_bytes", "open_files", "output_bytes",
               "collect_file_bytes", "collect_size_bytes", "collect_entries"}

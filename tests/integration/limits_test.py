@@ -55,6 +55,15 @@ left = int(sys.argv[1])
 while left > 0: left -= os.write(1, b"x" * min(left, 4096))
 """
 
+INODES = """
+import os
+while True:
+    try:
+        for number in range(600): os.close(os.open(f"/tmp/{number}", os.O_CREAT))
+    except OSError:
+        for name in os.listdir("/tmp"):
+            if name.isdigit(): os.unlink(f"/tmp/{name}")
+"""
 FORKS = """
 import os, time
 while True:
@@ -87,7 +96,7 @@ LIMITS = (
     Limit("timeout_ms", ("--timeout", "1s"), SLEEP, 600, 1100, 60000, "timeout", "wall clock limit of 1 s"),
     Limit("tasks", ("--tasks", "20"), THREADS, 20, 21, 200, "pids", "limit of 20 tasks"),
     Limit("tmp_size_bytes", ("--tmp-size", "8M"), WRITE, 8 * MIB - 65536, 8 * MIB + 65536, 64 * MIB, "disk", "8M"),
-    Limit("tmp_inodes", ("--tmp-inodes", "100"), FILES, 90, 101, 5000, "disk", "writable space"),
+    Limit("tmp_inodes", ("--tmp-inodes", "100"), FILES, 90, 101, 5000, "disk", "the 100 files and folders"),
     Limit("file_size_bytes", ("--file-size", "2M"), WRITE, 2 * MIB, 2 * MIB + 1, 20 * MIB, "disk", "grow past 2M"),
     Limit("open_files", ("--open-files", "50"), OPEN, 46, 48, 5000, "error"),
     Limit("output_bytes", ("--output-limit", "100K", "--on-output-limit", "kill"), PRINT, 102400, 102401, 50 * MIB,
@@ -139,12 +148,25 @@ class EachLimit(Case):
                     self.assertEqual(record["status"], limit.status, record)
                     self.assertIn(limit.words, record["reason"])
 
+    def test_only_a_limit_that_is_set_is_blamed(self):
+        record = self.record("--", "sh", "-c", "kill -XFSZ $$")
+        self.assertEqual((record["status"], record["signal"]), ("signal", 25))
+
+    def test_what_the_host_can_not_give(self):
+        ended = self.run_in("--open-files", "1048576", "--", "sh", "-c", "ulimit -n")
+        if ended.status == 0:
+            self.assertEqual(ended.text, "1048576\n")  # with CAP_SYS_RESOURCE
+        else:
+            self.assert_refused(ended, 125, "--open-files 1048576", "ulimit -Hn")
+
     def test_cpus(self):
         program = self.write("burn.py", BURN)
         record = self.record("--cpus", "0.25", *(("--accept-weaker", "cpus") if self.as_user else ()), program, "400")
         self.assertEqual(record["status"], "ok")
         self.assertGreater(record["duration_ms"], 1000)
-        if not self.as_user:
+        if self.as_user:
+            self.assertIsNone(record["usage"]["cpu_throttled_ms"])
+        else:
             self.assertGreater(record["usage"]["cpu_throttled_ms"], 500)
             free = self.record(program, "100")
             self.assertLess(free["usage"]["cpu_throttled_ms"], 100)
@@ -216,6 +238,16 @@ with open("/tmp/file", "rb", buffering=0) as file:
             self.assertIsNone(used["written_bytes"])  # nobody may look at a killed sandbox's counters
         else:
             self.within(used["written_bytes"], 20_000_000)
+
+    def test_disk_that_was_given_back(self):
+        used = self.usage(WRITE + "import os, time; time.sleep(1.2); os.unlink('/tmp/file')", 20 * MIB, flags=("--file-size", "1G"))
+        self.assertLess(used["disk_written_bytes"], MIB)
+        self.within(used["disk_peak_bytes"], 20 * MIB)
+
+    def test_disk_after_a_kill(self):
+        code = "head -c 20000000 /dev/zero > /tmp/a; exec sleep 60"
+        used = self.record("--timeout", "1s", "--", "sh", "-c", code)["usage"]
+        self.within(used["disk_written_bytes"], 20_000_000)
 
     def test_files(self):
         base = self.usage("pass")["disk_written_inodes"]
@@ -313,6 +345,9 @@ class Neighbours(Case):
         "tasks": ("--tasks", "30", "--", "python3", "-c", FORKS),
         "disk": ("--tmp-size", "20M", "--", "sh", "-c", "while :; do cat /dev/zero > /tmp/f; rm -f /tmp/f; done"),
         "output": ("--output-limit", "1M", "--", "sh", "-c", "while :; do head -c 1000000 /dev/zero; done"),
+        "inodes": ("--tmp-inodes", "500", "--", "python3", "-c", INODES),
+        "cpu_time": ("--cpu-time", "20s", "--", "sh", "-c", "while :; do :; done"),
+        "refusals": ("--", "python3", "-c", "import ctypes\nlibc = ctypes.CDLL(None)\nwhile True: libc.syscall(155, 0, 0)"),
         "open_files": ("--open-files", "64", "--", "python3", "-c", "import os\nwhile True:\n  try: os.dup(0)\n  except OSError: os.closerange(3, 64)"),
     }
 

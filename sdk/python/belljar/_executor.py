@@ -66,6 +66,11 @@ def _result(outcome: Outcome) -> Tuple[str, str, int]:
     if outcome.status == "timeout":
         raise ExecutionTimeout(outcome)
     stderr = outcome.stderr
+    for stream, cut, total in (("stdout", outcome.stdout_truncated, outcome.stdout_bytes_total),
+                               ("stderr", outcome.stderr_truncated, outcome.stderr_bytes_total)):
+        if cut:
+            stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + \
+                f"belljar: {stream} was cut at the output limit; the program wrote {total} bytes\n"
     if outcome.reason:
         stderr += ("\n" if stderr and not stderr.endswith("\n") else "") + f"belljar: {outcome.reason}\n"
     return outcome.stdout, stderr, outcome.returncode

@@ -23,6 +23,8 @@ class Usage:
     written_bytes: Optional[int] = None
     disk_written_bytes: Optional[int] = None  # held in the writable space at the end
     disk_written_inodes: Optional[int] = None
+    disk_peak_bytes: Optional[int] = None  # the most that looks have seen there
+    disk_peak_inodes: Optional[int] = None
     start_us: Optional[int] = None  # until the program was executed
 
 

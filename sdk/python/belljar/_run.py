@@ -148,6 +148,11 @@ class _Request:
         if programs == ["command"] and arguments["args"]:
             raise ValueError("args belong to code and script; the words of a command are all in command")
         self._command = find_command(arguments["belljar"])
+        for name, value in (arguments["env"] or {}).items():
+            if not isinstance(name, str) or not isinstance(value, str):
+                raise TypeError(f"env: names and values are text, not {name!r}: {value!r}")
+            if not name or "=" in name or "\0" in name or "\0" in value:
+                raise ValueError(f"env: {name!r} can't name a variable: it is empty or has = or NUL in it, or its value has NUL")
         stdin = arguments["stdin"]
         self.stdin: Optional[bytes] = stdin.encode() if isinstance(stdin, str) else stdin
         self.stdin_kind = subprocess.DEVNULL if self.stdin is None else subprocess.PIPE

@@ -61,6 +61,19 @@ class Executor(unittest.TestCase):
         stdout, _, _ = belljar.SandboxedExecutor(cpu_quota=20000).execute(code)
         self.assertLess(float(stdout), 0.6)
 
+    def test_output_that_was_cut_is_said(self):
+        stdout, stderr, _ = belljar.SandboxedExecutor().execute("print('x' * 3000000)")
+        self.assertEqual(len(stdout), 1 << 20)
+        self.assertIn("stdout was cut at the output limit; the program wrote 3000001 bytes", stderr)
+
+    def test_names_of_variables_can_not_be_options(self):
+        for env in ({"": "x"}, {"--": "y", "": "x"}, {"a=b": "x"}, {"A": "x\0y"}):
+            with self.assertRaisesRegex(ValueError, "can't name a variable"):
+                belljar.run(["env"], env=env)
+        with self.assertRaises(TypeError):
+            belljar.run(["env"], env={"A": 1})
+        self.assertIn("--=x\n", belljar.run(["env"], env={"--": "x"}).stdout)
+
     def test_each_execution_is_a_new_sandbox(self):
         executor = belljar.SandboxedExecutor()
         executor.execute("open('/tmp/left', 'w').write('x')")

@@ -150,23 +150,35 @@ std::optional<host::IoCounters> add_up_io(std::vector<pid_t> pids) {
   return total;
 }
 
-// One packet of init's, and the descriptor that came with it. recv(2)'s result; does not wait.
-ssize_t receive_packet(int socket, std::span<std::byte> packet, Fd* attached) {
+using Handles = std::array<Fd, kHandlesMax>;
+
+// One packet of init's, and the descriptors that came with it. recv(2)'s result; does not wait.
+ssize_t receive_packet(int socket, std::span<std::byte> packet, Handles* attached) {
   iovec data{packet.data(), packet.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kHandlesMax)] = {};
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_LEN(sizeof(int) * kHandlesMax);
   const ssize_t count = ::recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   const cmsghdr* const part = count > 0 ? CMSG_FIRSTHDR(&header) : nullptr;
   if (part == nullptr || part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) return count;
-  int received = -1;
-  std::memcpy(&received, CMSG_DATA(part), sizeof received);
-  *attached = Fd(received);
+  const std::size_t handles = std::min((part->cmsg_len - CMSG_LEN(0)) / sizeof(int), kHandlesMax);
+  for (std::size_t i = 0; i < handles; ++i) {
+    int received = -1;
+    std::memcpy(&received, CMSG_DATA(part) + i * sizeof received, sizeof received);
+    (*attached)[i] = Fd(received);
+  }
   return count;
 }
+
+struct SpaceUse {
+  std::uint64_t bytes;
+  std::uint64_t inodes;
+  bool bytes_full;
+  bool inodes_full;
+};
 
 class ContainerSandbox final : public RunningSandbox {
  public:
@@ -195,6 +207,8 @@ class ContainerSandbox final : public RunningSandbox {
 
   CleanupNeeds cleanup_needs() const;
   void read_frames();
+  void see_space(const SpaceUse& use);
+  void look_at_space();
   void read_process_usage();
   void read_group_usage();
 
@@ -204,6 +218,7 @@ class ContainerSandbox final : public RunningSandbox {
   HostStreams streams_;
   Fd control_;
   Refusals refusals_;
+  Fd space_;  // O_PATH
   Fd space_link_;
   std::vector<Fd> image_locks_;
   std::optional<LeaseFile> cpu_pins_;
@@ -227,7 +242,7 @@ CleanupNeeds ContainerSandbox::cleanup_needs() const {
   if (cpu_pins_) needs.keep_open.push_back(cpu_pins_->fd());
   for (const Fd& lock : image_locks_) needs.keep_open.push_back(lock.get());
   if (cgroups_) needs.folders = cgroups_->folders();
-  needs.deadline_ms = monotonic_ms() + spec_.limits.timeout.value;
+  needs.timeout_ms = spec_.limits.timeout.value;
   return needs;
 }
 
@@ -240,14 +255,15 @@ void ContainerSandbox::abandon() {
 void ContainerSandbox::read_frames() {
   while (true) {
     std::byte packet[sizeof(Frame) + 1];
-    Fd attached;
+    Handles attached;
     const ssize_t count = receive_packet(control_.get(), packet, &attached);
     // An init that gave up before it read everything sent to it says so by this error first; its report comes after.
     if (count < 0 && (errno == ECONNRESET || errno == EINTR)) continue;
     if (count <= 0) return;
     const std::optional<Frame> frame = read_frame({packet, static_cast<std::size_t>(count)});
-    if (frame && frame->kind == FrameKind::listener) {
-      refusals_.listen(std::move(attached));
+    if (frame && frame->kind == FrameKind::handles) {
+      space_ = std::move(attached[0]);
+      refusals_.listen(std::move(attached[1]));
       continue;
     }
     is_reported_ = true;
@@ -265,16 +281,15 @@ void ContainerSandbox::read_frames() {
       case FrameKind::memory_exceeded:
         exit_.signal = SIGKILL;
         exit_.hit_memory_limit = true;
+        exit_.usage.oom_kills = 1;
         break;
       case FrameKind::terminal:
-      case FrameKind::listener:
+      case FrameKind::handles:
         break;  // taken by the start, and above
       case FrameKind::exited:
         if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
         if (frame->signal >= 0) exit_.signal = frame->signal;
-        exit_.hit_disk_limit = frame->full == 1;
-        exit_.usage.disk_written_bytes = frame->written_bytes;
-        exit_.usage.disk_written_inodes = frame->written_inodes;
+        see_space({frame->written_bytes, frame->written_inodes, frame->bytes_full == 1, frame->inodes_full == 1});
         if (frame->io_is_known == 1) io_ = host::IoCounters{frame->io_read_bytes, frame->io_written_bytes};
         has_left_groups_ = frame->left_groups == 1;
         break;
@@ -302,8 +317,27 @@ void ContainerSandbox::kill() {
   if (cgroups_) lift_cpu_limit(cgroups_->folders());
 }
 
+// Full at one look is enough: programs remove what they could not finish.
+void ContainerSandbox::see_space(const SpaceUse& use) {
+  exit_.usage.disk_written_bytes = use.bytes;
+  exit_.usage.disk_written_inodes = use.inodes;
+  exit_.usage.disk_peak_bytes = std::max(exit_.usage.disk_peak_bytes, use.bytes);
+  exit_.usage.disk_peak_inodes = std::max(exit_.usage.disk_peak_inodes, use.inodes);
+  exit_.hit_disk_limit |= use.bytes_full;
+  exit_.hit_inode_limit |= use.inodes_full;
+}
+
+void ContainerSandbox::look_at_space() {
+  struct statfs space{};
+  if (!space_.is_open() || ::fstatfs(space_.get(), &space) != 0 || space.f_type != TMPFS_MAGIC) return;
+  see_space({(space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize),
+             space.f_files - space.f_ffree, space.f_bfree == 0, space.f_ffree == 0});
+}
+
 RunningSandbox::Glance ContainerSandbox::look() {
   Glance glance;
+  look_at_space();
+  glance.memory_bytes = exit_.usage.disk_written_bytes;  // as a user nothing else shows from outside
   if (cgroups_ && plan_.sampled.memory_bytes == 0) glance.memory_bytes = cgroups_->observe();
   glance.cpu_ms = plan_.sampled.millicpus > 0 ? init_plan_->plan().seen.cpu_ms.load()
                   : cgroups_                  ? cgroups_->cpu_ms()
@@ -322,7 +356,7 @@ void ContainerSandbox::read_group_usage() {
   if (!usage) return;
   exit_.usage.cpu_user_ms = usage->cpu_user_ms;
   exit_.usage.cpu_system_ms = usage->cpu_system_ms;
-  exit_.usage.cpu_throttled_ms = usage->cpu_throttled_ms;
+  if (plan_.sampled.millicpus == 0) exit_.usage.cpu_throttled_ms = usage->cpu_throttled_ms;
   exit_.usage.memory_peak_bytes = usage->memory_peak_bytes;
   exit_.usage.memory_peak_is_sampled = usage->memory_peak_is_sampled;
   exit_.usage.oom_kills = usage->oom_kills;
@@ -359,6 +393,7 @@ TierExit ContainerSandbox::finish() {
     exit_.ended_unreported = true;
     exit_.signal = SIGKILL;
   }
+  if (!is_reported_) look_at_space();  // killed
   if (io_) exit_.usage.read_bytes = io_->read_bytes;
   if (io_) exit_.usage.written_bytes = io_->written_bytes;
   (void)init_.reap();
@@ -375,9 +410,10 @@ TierExit ContainerSandbox::finish() {
 // came is a folder of a tmpfs, or an error.
 Result<Fd> receive_space(int link) {
   std::byte byte[1];
-  Fd space;
-  while (receive_packet(link, byte, &space) < 0 && errno == EINTR) {
+  Handles attached;
+  while (receive_packet(link, byte, &attached) < 0 && errno == EINTR) {
   }
+  Fd space = std::move(attached[0]);
   if (!space.is_open()) return space;
   struct statfs kind{};
   if (::fstatfs(space.get(), &kind) == 0 && kind.f_type == TMPFS_MAGIC) return space;
@@ -419,7 +455,7 @@ class Starter {
     // Before the fork: what is known of the control groups is looked up once for each process, and a watcher forked
     // while another thread does that would wait for it for ever.
     const HostFacts facts = host_facts(caller);
-    sandbox_->watcher_.emplace(TRY(Watcher::start()));
+    sandbox_->watcher_.emplace(TRY(Watcher::start(sandbox_->init_plan_->plan().seen.program_start_us)));
     std::vector<WallReport> walls = assess_walls(facts);
     leave_out_unlimited(sandbox_->spec_.limits, &walls);
     mark_uncounted_mounts(sandbox_->spec_, &walls);
@@ -612,8 +648,9 @@ class Starter {
     while (::poll(&report, 1, kPatienceMs) < 0 && errno == EINTR) {
     }
     std::byte packet[sizeof(Frame) + 1];
-    Fd ours;
-    const ssize_t count = receive_packet(sandbox_->control_.get(), packet, &ours);
+    Handles attached;
+    const ssize_t count = receive_packet(sandbox_->control_.get(), packet, &attached);
+    Fd ours = std::move(attached[0]);
     const auto checked = count > 0 ? read_frame({packet, static_cast<std::size_t>(count)}) : std::nullopt;
     if (checked && checked->kind == FrameKind::setup_failed) {
       return std::unexpected(describe_setup_failure(*checked, plan_ref()));

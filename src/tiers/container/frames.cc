@@ -26,7 +26,7 @@ std::optional<Frame> read_frame(std::span<const std::byte> bytes) {
       return frame;
     case FrameKind::memory_exceeded:
     case FrameKind::terminal:
-    case FrameKind::listener:
+    case FrameKind::handles:
       return frame;
     case FrameKind::exited: {
       const bool by_exit = frame.exit_code >= 0 && frame.exit_code <= 255 && frame.signal == -1;

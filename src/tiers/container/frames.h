@@ -48,17 +48,21 @@ enum class SetupStep : std::uint32_t {
 
 const char* setup_step_text(SetupStep step);
 
+// Descriptors that come with one frame.
+inline constexpr std::size_t kHandlesMax = 2;
+
 enum class FrameKind : std::uint32_t {
   setup_failed = 1,
   exec_failed = 2,
   exited = 3,
   memory_exceeded = 4,
   terminal = 5,
-  listener = 6
+  handles = 6
 };
 
-// Fixed layout, sent as it lies in memory. `terminal` and `listener` come with a descriptor (SCM_RIGHTS): the
-// supervisor's end, and the filter's notifications (seccomp_unotify(2)).
+// Fixed layout, sent as it lies in memory. Two kinds come with descriptors (SCM_RIGHTS): `terminal` with the
+// supervisor's end, `handles` with the writable space (O_PATH) and, where there is one, the listener of
+// seccomp_unotify(2).
 struct Frame {
   FrameKind kind;
   SetupStep step;                // setup_failed
@@ -71,7 +75,8 @@ struct Frame {
   std::uint64_t io_read_bytes;   // exited: rchar and wchar of proc_pid_io(5), of all that init waited for
   std::uint64_t io_written_bytes;
   std::uint32_t io_is_known;  // exited: 1 when these two are
-  std::uint32_t full;         // 1 when the writable space has no block or no inode left
+  std::uint32_t bytes_full;   // exited: 1 when the writable space has no block left
+  std::uint32_t inodes_full;  // exited: 1 when it has no inode left
   std::uint32_t left_groups;  // exited: 1 when no process was left and init has moved itself out of the control groups
 };
 

@@ -39,24 +39,24 @@ void send_frame(const InitPlan& plan, const Frame& frame) {
   }
 }
 
-// Sends a descriptor to the supervisor, and closes it here.
-void hand_over(const InitPlan& plan, SetupStep step, FrameKind kind, int fd) {
+// Sends descriptors to the supervisor, and closes them here.
+void hand_over(const InitPlan& plan, SetupStep step, FrameKind kind, std::span<const int> fds) {
   Frame frame{};
   frame.kind = kind;
   iovec data{&frame, sizeof frame};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof fd)] = {};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kHandlesMax)] = {};
   msghdr header{};
   header.msg_iov = &data;
   header.msg_iovlen = 1;
   header.msg_control = control;
-  header.msg_controllen = sizeof control;
+  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
   cmsghdr* part = CMSG_FIRSTHDR(&header);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof fd);
-  std::memcpy(CMSG_DATA(part), &fd, sizeof fd);
+  part->cmsg_len = CMSG_LEN(fds.size_bytes());
+  std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
   check(plan, step, errno_result(::sendmsg(plan.control, &header, MSG_NOSIGNAL)));
-  ::close(fd);
+  for (const int fd : fds) ::close(fd);
 }
 
 // Ends the process when the supervisor is gone: PR_SET_PDEATHSIG alone misses a death before the call.
@@ -167,9 +167,12 @@ void install_filter(const InitPlan& plan) {
   const CompiledProfile& profile = container_profile();
   // Refusals are told to the supervisor, which counts them and answers with the errno of the row. Where somebody
   // listens already, as around a Belljar that runs in another sandbox, the kernel refuses by itself.
+  // The writable space goes along, so that its use can be looked at from outside, also after a kill.
+  const int space = check(plan, SetupStep::hand_over, errno_result(::open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC)));
   const int listener = install(profile.notifying_program, SECCOMP_FILTER_FLAG_NEW_LISTENER);
-  if (listener >= 0) return hand_over(plan, SetupStep::seccomp, FrameKind::listener, listener);
-  check(plan, SetupStep::seccomp, install(profile.program, 0));
+  if (listener < 0) check(plan, SetupStep::seccomp, install(profile.program, 0));
+  const int handles[kHandlesMax] = {space, listener};
+  hand_over(plan, SetupStep::hand_over, FrameKind::handles, {handles, listener >= 0 ? 2U : 1U});
 }
 
 std::uint64_t now_us() {
@@ -239,7 +242,8 @@ void report_exit(const InitPlan& plan, const Received& received, const siginfo_t
   if (::statfs("/tmp", &space) == 0) {
     frame.written_bytes = (space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize);
     frame.written_inodes = space.f_files - space.f_ffree;
-    frame.full = space.f_bfree == 0 || space.f_ffree == 0 ? 1 : 0;
+    frame.bytes_full = space.f_bfree == 0 ? 1 : 0;
+    frame.inodes_full = space.f_ffree == 0 ? 1 : 0;
   }
   read_io(plan, received, &frame);
   rusage children{};
@@ -325,7 +329,7 @@ ProgramStreams make_streams(const InitPlan& plan) {
   check(plan, kStep, errno_result(::fchown(terminal, kSandboxUid, kSandboxUid)));
   const winsize size{plan.terminal->rows, plan.terminal->columns, 0, 0};
   check(plan, kStep, errno_result(::ioctl(terminal, TIOCSWINSZ, &size)));
-  hand_over(plan, kStep, FrameKind::terminal, ours);
+  hand_over(plan, kStep, FrameKind::terminal, {&ours, 1});
   return {terminal, terminal, terminal, true};
 }
 

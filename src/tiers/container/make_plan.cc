@@ -2,7 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +14,7 @@
 #include <cstdlib>
 
 #include "host/open_path.h"
+#include "host/privilege.h"
 #include "image/active_environment.h"
 #include "spec/errors.h"
 #include "spec/interpreter.h"
@@ -340,6 +343,18 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
   return {};
 }
 
+// Raising a hard limit asks for CAP_SYS_RESOURCE (setrlimit(2)).
+Result<void> check_open_files(std::uint64_t wanted) {
+  rlimit host{};
+  if (::getrlimit(RLIMIT_NOFILE, &host) != 0 || wanted <= host.rlim_max || host::has_capability(CAP_SYS_RESOURCE)) {
+    return {};
+  }
+  return fail(ErrorCode::cannot_enforce,
+              fmt::format("--open-files {}: this process may have no more than {} (ulimit -Hn); ask for less, or raise "
+                          "that",
+                          wanted, host.rlim_max));
+}
+
 }  // namespace
 
 Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image,
@@ -365,6 +380,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.tmp_size = std::to_string(spec.limits.tmp_size.value);
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
   plan.terminal = spec.terminal;
+  TRY_VOID(check_open_files(spec.limits.open_files.value));
   plan.open_files = spec.limits.open_files.value;
   if (!is_unlimited(limit_row("file_size"), spec.limits.file_size.value)) plan.file_size = spec.limits.file_size.value;
   if (!spec.workdir.empty()) plan.working_folder = spec.workdir;
