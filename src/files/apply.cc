@@ -78,13 +78,24 @@ bool is_link_to(int parent_fd, const std::string& name, const std::string& targe
   return length >= 0 && std::string_view(text.data(), static_cast<std::size_t>(length)) == target;
 }
 
+// Nothing but its last change (of st_ctim) tells it from the file that was there, and its content is that one's.
+bool is_only_renamed_elsewhere(const Change& change, const FileStamp& now, int parent_fd, const std::string& name) {
+  FileStamp same_change = now;
+  same_change.changed_ns = change.before.changed_ns;
+  if (change.before_sha256.empty() || same_change != change.before) return false;
+  const auto there = host::open_on_same_mount(parent_fd, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  return there && content_sha256(there->get()).value_or("") == change.before_sha256;
+}
+
 // The host has something of the change's kind at its place.
 HostSide compare_with_present(const KeptChangeset& kept, const Change& change, int parent_fd, const std::string& name,
                               const struct stat& status) {
   const FileStamp now = stamp_of(status);
   // A folder's own times change with what is in it.
   const bool is_same = change.kind == FileKind::folder ? now.inode == change.before.inode : now == change.before;
-  if (change.change != FileChange::added && is_same) return HostSide::as_before;
+  if (change.change != FileChange::added && (is_same || is_only_renamed_elsewhere(change, now, parent_fd, name))) {
+    return HostSide::as_before;
+  }
   if (change.change == FileChange::deleted) return HostSide::different;
   bool is_done = false;
   if (change.kind == FileKind::regular) is_done = has_new_content(kept, change, parent_fd, name, status);
@@ -96,13 +107,18 @@ HostSide compare_with_present(const KeptChangeset& kept, const Change& change, i
 class Application {
  public:
   Application(KeptChangeset& kept, std::span<const std::string> paths, int workspace_fd)
-      : kept_(kept), paths_(paths), workspace_fd_(workspace_fd) {}
+      : kept_(kept), paths_(paths), workspace_fd_(workspace_fd) {
+    for (const Change& change : kept.changeset.changes) {
+      if (change.in_git_folder) git_folders_.insert(split(change.path).folder);
+    }
+  }
 
   Result<Applied> apply();
 
  private:
   std::string why_refused(const Change& change);
   bool is_named(std::string_view path) const;
+  bool will_be_git_folder(const std::string& path) const;
   bool gives_way(const std::string& path) const;
   Result<void> check_host_side(const std::vector<const Change*>& changes);
   SysResult<void> carry_out(const Change& change);
@@ -114,6 +130,7 @@ class Application {
   KeptChangeset& kept_;
   std::span<const std::string> paths_;
   int workspace_fd_;
+  std::set<std::string> git_folders_;           // by what changes in them
   std::set<std::string, std::less<>> deleted_;  // paths that this application deletes
   std::vector<Change> left_;                    // what stays kept
   Applied result_;
@@ -122,6 +139,13 @@ class Application {
 // At the path, or at something below it: who names .git/hooks/x means it.
 bool Application::is_named(std::string_view path) const {
   return std::ranges::any_of(paths_, [&](const std::string& named) { return is_at_or_below(named, path); });
+}
+
+// As the program left it, or as it is on the host.
+bool Application::will_be_git_folder(const std::string& path) const {
+  if (git_folders_.contains(path)) return true;
+  const auto folder = open_parent(workspace_fd_, path);
+  return folder && is_git_folder(folder->get());
 }
 
 // Goes down the path as the host's tools would see it.
@@ -137,10 +161,7 @@ std::string Application::why_refused(const Change& change) {
     if (why.empty()) {
       const std::string_view in_git_folder = why_protected(kGitFolderKey, key, kind);
       const std::string above = start == 0 ? "." : change.path.substr(0, start - 1);
-      const auto folder = in_git_folder.empty() ? SysResult<Fd>(Fd()) : open_parent(workspace_fd_, above);
-      const bool is_git =
-          (is_last && change.in_git_folder) || (folder && folder->is_open() && is_git_folder(folder->get()));
-      if (is_git) why = in_git_folder;
+      if (!in_git_folder.empty() && will_be_git_folder(above)) why = in_git_folder;
     }
     const std::string_view path = std::string_view(change.path).substr(0, slash);
     if (!why.empty() && !is_named(path)) return fmt::format("{}; to apply it all the same, name {}", why, quote(path));

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
-#include <limits>
 
 #include "files/list_folder.h"
 #include "files/same_content.h"
@@ -49,6 +48,7 @@ class Capture {
         view_(view),
         contents_fd_(contents_fd),
         saver_(cancel_fd),
+        entries_left_(spec.limits.collect_entries.value + (view == WorkspaceView::copy ? before.entries : 0)),
         bytes_left_(spec.limits.collect_size.value) {}
 
   void compare(const Pair& folder);
@@ -62,6 +62,7 @@ class Capture {
   void compare_file(const Pair& folder, const std::string& name, const WorkspaceEntry* before, bool in_git_folder);
   void keep_file(const std::string& path, const Fd& file, const struct stat& status, Change change);
   bool is_unchanged(const std::string& path, const WorkspaceEntry& before, const Fd& file, const struct stat& status);
+  std::string before_sha256(const std::string& path, const WorkspaceEntry& before) const;
   void remove(const WorkspaceEntry& before, const std::string& path, bool in_git_folder);
   bool is_mounted(const std::string& path) const;
   bool is_git_folder_now(const Pair& folder, const FolderListing& listing) const;
@@ -71,6 +72,7 @@ class Capture {
   WorkspaceView view_;
   int contents_fd_;
   FileSaver saver_;
+  std::uint64_t entries_left_;
   std::uint64_t bytes_left_;
   bool is_stopped_ = false;
   Captured result_;
@@ -93,11 +95,20 @@ bool Capture::is_mounted(const std::string& path) const {
   return std::ranges::any_of(spec_.mounts, [&](const MountSpec& mount) { return mount.target == inside(path); });
 }
 
+std::string Capture::before_sha256(const std::string& path, const WorkspaceEntry& before) const {
+  if (!before.has_other_names) return "";
+  const auto file = host::open_on_same_mount(before_.folder.get(), path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct stat now{};
+  if (!file || ::fstat(file->get(), &now) != 0 || stamp_of(now) != before.stamp) return "";
+  return content_sha256(file->get()).value_or("");
+}
+
 // Counted are only kinds that can be applied: of others the host's side is left alone.
 void Capture::remove(const WorkspaceEntry& before, const std::string& path, bool in_git_folder) {
   if (before.kind != FileKind::regular && before.kind != FileKind::folder && before.kind != FileKind::link) return;
   Change change{.path = path, .kind = before.kind, .change = FileChange::deleted, .before = before.stamp};
   change.in_git_folder = in_git_folder;
+  change.before_sha256 = before_sha256(path, before);
   result_.changeset.changes.push_back(std::move(change));
   if (before.kind == FileKind::regular) result_.files.push_back({inside(path), "", 0, "", FileChange::deleted});
   const bool holds_git = before.find("HEAD") != nullptr && (before.find("objects") || before.find("commondir"));
@@ -115,13 +126,23 @@ bool Capture::is_git_folder_now(const Pair& folder, const FolderListing& listing
 }
 
 void Capture::compare(const Pair& folder) {
-  // Bounded by --tmp-inodes.
-  const auto listing = list_folder(folder.now_fd, std::numeric_limits<std::size_t>::max());
-  if (!listing)
+  if (is_stopped_) return;
+  const auto listing = list_folder(folder.now_fd, entries_left_);
+  if (!listing) {
     return skip(folder.path, fmt::format("the folder can't be read: {}", errno_text(listing.error().value)), true);
+  }
+  entries_left_ -= listing->entries.size();
   const bool in_git_folder = is_git_folder_now(folder, *listing);
   for (const FolderEntry& entry : listing->entries) compare_entry(folder, entry, in_git_folder);
-  if (!folder.hides_before || folder.before == nullptr) return;
+  if (listing->is_cut && !is_stopped_) {
+    is_stopped_ = true;
+    skip(folder.path,
+         fmt::format("only a part of this folder, and nothing after it: keeping ends after {} files and folders "
+                     "(--collect-entries)",
+                     spec_.limits.collect_entries.value),
+         true);
+  }
+  if (is_stopped_ || !folder.hides_before || folder.before == nullptr) return;
   for (const WorkspaceEntry& before : folder.before->children) {
     const bool is_there = std::ranges::binary_search(listing->entries, before.name, {}, &FolderEntry::name);
     if (!is_there) remove(before, below(folder.path, before.name), in_git_folder);
@@ -217,6 +238,7 @@ void Capture::compare_file(const Pair& folder, const std::string& name, const Wo
   if (was_file) {
     change.change = FileChange::modified;
     change.before = before->stamp;
+    change.before_sha256 = before_sha256(path, *before);
   }
   keep_file(path, *file, status, std::move(change));
 }

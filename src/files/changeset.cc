@@ -145,6 +145,7 @@ Json change_json(const Change& change) {
                       {"modified_ns", change.before.modified_ns},
                       {"changed_ns", change.before.changed_ns},
                       {"inode", change.before.inode}};
+    if (!change.before_sha256.empty()) json["before_sha256"] = change.before_sha256;
   }
   return json;
 }
@@ -169,6 +170,8 @@ Result<Change> read_change(const Json& json) {
     Members stamp(before != nullptr ? *before : json);
     change.before = {stamp.number("size"), stamp.time("modified_ns"), stamp.time("changed_ns"), stamp.number("inode")};
     if (!stamp.problem().empty()) members.wrong("before");
+    if (json.contains("before_sha256")) change.before_sha256 = members.bytes("before_sha256");
+    if (!change.before_sha256.empty() && !is_digest(change.before_sha256)) members.wrong("before_sha256");
   }
   if (members.problem().empty()) return change;
   return damaged(fmt::format("a change's {}", members.problem()));
@@ -183,15 +186,21 @@ std::string_view file_change_name(FileChange change) {
   return "";
 }
 
+// Written change by change: all of them as one document would take many times their size in memory.
 std::string changeset_to_json(const Changeset& changeset) {
-  Json changes = Json::array();
-  for (const Change& change : changeset.changes) changes.push_back(change_json(change));
-  return dump_json({{"form", kForm},
-                    {"workspace", bytes_json(changeset.workspace)},
-                    {"device", changeset.device},
-                    {"inode", changeset.inode},
-                    {"created_ns", changeset.created_ns},
-                    {"changes", std::move(changes)}});
+  std::string text = dump_json({{"form", kForm},
+                                {"workspace", bytes_json(changeset.workspace)},
+                                {"device", changeset.device},
+                                {"inode", changeset.inode},
+                                {"created_ns", changeset.created_ns}});
+  text.back() = ',';
+  text += "\"changes\":[";
+  const char* separator = "";
+  for (const Change& change : changeset.changes) {
+    text.append(separator).append(dump_json(change_json(change)));
+    separator = ",";
+  }
+  return text + "]}";
 }
 
 Result<Changeset> read_changeset(std::string_view text) {

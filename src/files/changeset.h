@@ -22,6 +22,7 @@ struct Change {
   bool is_executable = false;  // of the new file
   std::string link_target;     // of the new link
   FileStamp before;            // what the host had; of modified and deleted
+  std::string before_sha256;   // of a file with several names: what is done to another of them changes its times
   bool in_git_folder = false;  // the folder that holds it is a git repository's own, whatever its name
 
   bool operator==(const Change&) const = default;

@@ -21,7 +21,12 @@ Changeset sample() {
       {.path = "a", .kind = FileKind::regular, .change = FileChange::deleted, .before = before},
       {.path = "a", .kind = FileKind::folder},
       {.path = "a/\xff\x1b", .size = 4, .sha256 = digest, .is_executable = true, .in_git_folder = true},
-      {.path = "b", .change = FileChange::modified, .size = 0, .sha256 = digest, .before = before},
+      {.path = "b",
+       .change = FileChange::modified,
+       .size = 0,
+       .sha256 = digest,
+       .before = before,
+       .before_sha256 = digest},
       {.path = "l", .kind = FileKind::link, .link_target = "../\xc3("},
   };
   return set;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "base/sha256.h"
+
 namespace belljar {
 namespace {
 
@@ -34,6 +36,17 @@ bool have_same_content(int fd, int other_fd) {
     if (count < 0 || count != read_block(other_fd, other_block.data(), offset)) return false;
     if (std::memcmp(block.data(), other_block.data(), static_cast<std::size_t>(count)) != 0) return false;
     if (count < static_cast<ssize_t>(kBlockBytes)) return true;
+  }
+}
+
+SysResult<std::string> content_sha256(int fd) {
+  std::vector<char> block(kBlockBytes);
+  Sha256 hash;
+  for (off_t offset = 0;; offset += static_cast<off_t>(kBlockBytes)) {
+    const ssize_t count = read_block(fd, block.data(), offset);
+    if (count < 0) return std::unexpected(Errno{errno});
+    hash.update({block.data(), static_cast<std::size_t>(count)});
+    if (count < static_cast<ssize_t>(kBlockBytes)) return hash.finish();
   }
 }
 

@@ -32,6 +32,8 @@ class WorkspaceScan {
     return fail(ErrorCode::bad_workspace, fmt::format("--workspace {}: {}", one_line(path_), why));
   }
 
+  std::uint64_t entries() const { return entries_max_ - entries_left_; }
+
   Result<void> read_children(int folder_fd, unsigned depth, WorkspaceEntry& folder) {
     if (depth > kWorkspaceDepthMax)
       return refuse(fmt::format("folders are more than {} deep inside each other", kWorkspaceDepthMax));
@@ -58,6 +60,7 @@ class WorkspaceScan {
     entry.kind = kind_of_mode(status.st_mode);
     entry.stamp = stamp_of(status);
     entry.is_executable = (status.st_mode & S_IXUSR) != 0;
+    entry.has_other_names = entry.kind == FileKind::regular && status.st_nlink > 1;
     if (entry.kind == FileKind::link) {
       std::array<char, PATH_MAX> target{};
       const ssize_t length = ::readlinkat(folder_fd, name.c_str(), target.data(), target.size());
@@ -110,6 +113,7 @@ Result<Workspace> open_workspace(const std::string& path, std::uint64_t entries_
       .folder = std::move(*folder), .path = std::move(*real), .device = status.st_dev, .inode = status.st_ino};
   workspace.root.kind = FileKind::folder;
   TRY_VOID(scan.read_children(readable->get(), 0, workspace.root));
+  workspace.entries = scan.entries();
   return workspace;
 }
 

@@ -32,6 +32,7 @@ struct WorkspaceEntry {
   FileKind kind = FileKind::unknown;
   FileStamp stamp;
   bool is_executable = false;            // by its owner
+  bool has_other_names = false;          // a hard link
   std::string link_target;               // of a symbolic link
   std::vector<WorkspaceEntry> children;  // of a folder that can be read; by name, bytewise
 
@@ -44,6 +45,7 @@ struct Workspace {
   std::string path;  // absolute, without links
   dev_t device = 0;
   ino_t inode = 0;
+  std::uint64_t entries = 0;  // below the root
   WorkspaceEntry root;
 };
 

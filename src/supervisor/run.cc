@@ -343,6 +343,13 @@ class Takings {
 
  private:
   Result<void> keep_changes(const SandboxSpec& spec, const WritablePlace& place, int cancel_fd, Outcome* outcome) {
+    if (place.host_device != workspace_->device || place.host_inode != workspace_->inode) {
+      return fail(
+          ErrorCode::bad_workspace,
+          fmt::format("--workspace {}: another folder took its place while the sandbox started; what was changed "
+                      "is not kept",
+                      spec.workspace));
+    }
     const WorkspaceView view =
         place.kind == WritablePlace::Kind::overlay ? WorkspaceView::overlay : WorkspaceView::copy;
     Captured captured =

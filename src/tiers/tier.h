@@ -45,6 +45,8 @@ struct WritablePlace {
   std::string path;  // inside
   Fd folder;         // O_PATH
   Kind kind = Kind::own;
+  std::uint64_t host_device = 0;  // of overlay and copy: the folder of the host that it was made from
+  std::uint64_t host_inode = 0;
 };
 
 // One started sandbox. Its destructor kills everything in it and removes what it left. Should this process be killed, a

@@ -423,6 +423,9 @@ Result<std::vector<WritablePlace>> ContainerSandbox::take_writable_places() {
   if (!spec_.workspace.empty() && handed.workspace != WorkspaceForm::none) {
     const Kind kind = handed.workspace == WorkspaceForm::copy ? Kind::copy : Kind::overlay;
     TRY_VOID(add(kWorkspaceTarget, kWorkspaceUpper, kind));
+    const auto mount = std::ranges::find_if(plan_.mounts, &PlannedMount::is_workspace);
+    places.back().host_device = mount->device;
+    places.back().host_inode = mount->inode;
   }
   return places;
 }
