@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/calibrate_command.h"
+#include "cli/changes_command.h"
 #include "cli/execute.h"
 #include "cli/image_command.h"
 #include "cli/options.h"
@@ -85,6 +86,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "SCRIPT [ARGS]", "run a script or a command in a new sandbox", run},
     {"image", "load|ls|rm ...", "bring root file systems for run --image", image_command},
+    {"changes", "list|diff|apply ...", "look at what runs changed in a workspace, and apply it", changes_command},
     {"policy", "show", "print the policy that a run would have", policy_command},
     {"runs", "[--profile P]", "list the runs that run --profile recorded", runs_command},
     {"show", "RUN", "show what is recorded of a run", show_command},

@@ -31,6 +31,10 @@ int run_version() {
   last_call = "version";
   return 0;
 }
+int execute_changes(const ChangesRequest&) {
+  return 0;
+}
+
 int execute_image(const ImageRequest& request) {
   last_call = "image " + request.name;
   return 0;

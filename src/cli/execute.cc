@@ -62,13 +62,16 @@ void say_what_was_dropped(const char* name, const CapturedStream& stream, const 
                   format_limit(LimitUnit::bytes, spec.limits.output.value), stream.bytes_total));
 }
 
-void say_what_was_skipped(const Outcome& outcome) {
+void say_what_was_skipped(const Outcome& outcome, const SandboxSpec& spec) {
   constexpr std::size_t kLinesMax = 20;
   const std::size_t count = outcome.files_skipped.size();
   for (const SkippedFile& file : std::span(outcome.files_skipped).first(std::min(count, kLinesMax))) {
-    say(fmt::format("not collected: {}: {}", quote(file.path, kPathBytesShown), file.reason));
+    const bool is_change = file.path == kWorkspaceTarget || file.path.starts_with(std::string(kWorkspaceTarget) + "/");
+    const bool was_kept_from = is_change && !spec.workspace.empty();
+    say(fmt::format("not {}: {}: {}", was_kept_from ? "kept" : "collected", quote(file.path, kPathBytesShown),
+                    file.reason));
   }
-  if (count > kLinesMax) say(fmt::format("not collected: {} more; --json names them all", count - kLinesMax));
+  if (count > kLinesMax) say(fmt::format("{} more were left behind; --json names them all", count - kLinesMax));
 }
 
 // Of a program that failed: what it was refused may be why.
@@ -158,7 +161,11 @@ Result<void> load_named_path(const SandboxSpec& spec) {
 int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOptions& options, const StopSignals& stop) {
   say_what_was_dropped("stdout", outcome.standard_output, spec);
   say_what_was_dropped("stderr", outcome.standard_error, spec);
-  say_what_was_skipped(outcome);
+  say_what_was_skipped(outcome, spec);
+  if (!outcome.changes_id.empty()) {
+    say(fmt::format("the changes to {} are kept as {}: belljar changes diff {}", quote(spec.workspace, kPathBytesShown),
+                    outcome.changes_id, outcome.changes_id));
+  }
   say_what_was_refused(outcome);
   if (!outcome.reason.empty()) {
     const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cli/calibrate_command.h"
+#include "cli/changes_command.h"
 #include "cli/image_command.h"
 #include "cli/run_command.h"
 #include "cli/runs_command.h"
@@ -25,6 +26,9 @@ int run_version();
 
 // `belljar image ...`; returns its exit status.
 int execute_image(const ImageRequest& request);
+
+// `belljar changes ...`; returns its exit status.
+int execute_changes(const ChangesRequest& request);
 
 // `belljar runs` and `belljar show`; each returns its exit status.
 int execute_runs(const RunsRequest& request);

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/fd.h"
-#include "base/json.h"
 #include "base/utf8.h"
 #include "cli/execute.h"
 #include "cli/options.h"
@@ -120,15 +119,6 @@ std::string image_help() {
          options_help(kOptions);
 }
 
-int report_image_error(const Error& error, bool json) {
-  say(error.message);
-  if (json) {
-    const Json report = {{"error", {{"code", error_name(error.code)}, {"message", error.message}}}};
-    (void)write_all(STDOUT_FILENO, dump_json(report) + "\n");  // the exit status tells as well
-  }
-  return error_exit_status(error.code);
-}
-
 int image_command(std::span<char* const> arguments) {
   const std::string_view word = arguments.empty() ? "" : arguments[0];
   const bool begins_with_option = word.starts_with('-');
@@ -138,7 +128,7 @@ int image_command(std::span<char* const> arguments) {
     return write_all(STDOUT_FILENO, image_help()) ? 0 : error_exit_status(ErrorCode::internal);
   }
   const Result<ImageRequest> request = make_request(begins_with_option ? "" : word, parsed);
-  if (!request) return report_image_error(request.error(), is_given(parsed, kJson));
+  if (!request) return report_error(request.error(), is_given(parsed, kJson));
   return execute_image(*request);
 }
 

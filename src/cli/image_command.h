@@ -27,7 +27,4 @@ int image_command(std::span<char* const> arguments);
 
 std::string image_help();
 
-// Reports an error of an image command: a line on stderr, and with `json` an object on stdout. Returns the exit status.
-int report_image_error(const Error& error, bool json);
-
 }  // namespace belljar

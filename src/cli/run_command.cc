@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include "base/fd.h"
+#include "base/json.h"
 #include "base/utf8.h"
 #include "cli/options.h"
 #include "spec/checks.h"
@@ -296,6 +297,15 @@ void say(std::string_view line) {
   constexpr std::size_t kLineBytesMax = 8192;
   // A closed stderr is the caller's choice.
   (void)write_all(STDERR_FILENO, fmt::format("belljar: {}\n", one_line(line, kLineBytesMax)));
+}
+
+int report_error(const Error& error, bool json) {
+  say(error.message);
+  if (json) {
+    const Json report = {{"error", {{"code", error_name(error.code)}, {"message", error.message}}}};
+    (void)write_all(STDOUT_FILENO, dump_json(report) + "\n");  // the exit status tells as well
+  }
+  return error_exit_status(error.code);
 }
 
 bool write_record(const Outcome& outcome, const RunOptions& options) {

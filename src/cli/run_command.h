@@ -38,6 +38,10 @@ std::string policy_help();
 // made visible.
 void say(std::string_view line);
 
+// Reports an error of a command that runs nothing: a line on stderr, and with `json` an object on stdout. Returns the
+// exit status.
+int report_error(const Error& error, bool json);
+
 // Writes the record where `options` want it. A record that can't be written is reported on stderr: false.
 bool write_record(const Outcome& outcome, const RunOptions& options);
 

@@ -211,8 +211,14 @@ Result<void> add_member(archive* reader, archive_entry* entry, ArchiveListing& l
   return {};
 }
 
-ArchiveForm form_of(const std::set<std::string>& names) {
+// An image's archive that was cut off must not be taken for a root file system.
+Result<ArchiveForm> form_of(const std::set<std::string>& names) {
   if (names.contains("oci-layout") && names.contains("index.json")) return ArchiveForm::oci;
+  const auto blob = names.lower_bound("blobs/sha256/");
+  const bool has_blobs = blob != names.end() && blob->starts_with("blobs/sha256/");
+  if ((names.contains("oci-layout") || has_blobs) && !names.contains("manifest.json")) {
+    return refuse("the archive of an image that lacks its oci-layout or index.json; it may be cut off");
+  }
   return names.contains("manifest.json") ? ArchiveForm::docker : ArchiveForm::rootfs;
 }
 
@@ -263,12 +269,32 @@ Result<std::string_view> UnpackedStream::next() {
   }
 }
 
+namespace {
+
+// How many zeros end what was seen of a stream. A tar archive ends in blocks of them; libarchive does not ask for any.
+class EndOfStream {
+ public:
+  void see(std::string_view piece) {
+    const std::size_t last = piece.find_last_not_of('\0');
+    zeros_ = last == std::string_view::npos ? zeros_ + piece.size() : piece.size() - last - 1;
+  }
+  bool has_end_mark() const { return zeros_ >= kTarBlockBytes; }
+
+ private:
+  static constexpr std::uint64_t kTarBlockBytes = 512;
+  std::uint64_t zeros_ = 0;
+};
+
+}  // namespace
+
 Result<std::string> unpack_layer(const ByteSource& source, Whiteouts whiteouts, TreeWriter& writer) {
   UnpackedStream stream(source);
   Sha256 hash;
-  const auto hashed = [&stream, &hash]() -> Result<std::string_view> {
+  EndOfStream end;
+  const auto hashed = [&]() -> Result<std::string_view> {
     const std::string_view piece = TRY(stream.next());
     hash.update(piece);
+    end.see(piece);
     return piece;
   };
   TarEntries entries(hashed);
@@ -278,6 +304,9 @@ Result<std::string> unpack_layer(const ByteSource& source, Whiteouts whiteouts, 
   TRY_VOID(writer.finish());
   while (!TRY(hashed()).empty()) {
   }
+  // A layer has a digest to tell.
+  if (whiteouts == Whiteouts::literal && !end.has_end_mark())
+    return refuse("the archive has no end mark: it is cut off");
   while (!TRY(source()).empty()) {  // what may come after the end of a packed stream
   }
   return hash.finish();
@@ -305,7 +334,7 @@ Result<ArchiveListing> list_archive(int fd) {
     TRY_VOID(add_member(reader.get(), entry, listing, seen));
   }
   if (seen.empty()) return refuse("the archive is empty");
-  listing.form = form_of(seen);
+  listing.form = TRY(form_of(seen));
   return listing;
 }
 

@@ -232,6 +232,24 @@ TEST_F(ArchiveReaderTest, RefusesPackedInPacked) {
   EXPECT_THAT(listing.error().message, HasSubstr("pack it once"));
 }
 
+TEST_F(ArchiveReaderTest, RootFileSystemsHaveAnEndMark) {
+  const std::string whole = archive({{.name = "f", .content = "x"}, {.name = "g", .content = "y"}});
+  for (const std::size_t size : {std::size_t{512}, std::size_t{1024}, std::size_t{2048}, whole.size()}) {
+    TreeWriter writer(fd_.get(), Ownership::caller, {.entries_max = 1000, .bytes_max = 1 << 20}, LayerPlace::first, {});
+    const auto result = unpack_layer(source_of(whole.substr(0, size)), Whiteouts::literal, writer);
+    EXPECT_EQ(result.has_value(), size == whole.size()) << size;
+  }
+  EXPECT_TRUE(unpack(whole.substr(0, 2048))) << "of a layer, the digest tells";
+}
+
+TEST_F(ArchiveReaderTest, AnImageThatIsCutOffIsNoRootFileSystem) {
+  for (const char* const name : {"blobs/sha256/aa", "oci-layout"}) {
+    const auto listing = list(archive({{.name = name, .content = "one"}}));
+    ASSERT_FALSE(listing.has_value()) << name;
+    EXPECT_THAT(listing.error().message, HasSubstr("cut off"));
+  }
+}
+
 TEST_F(ArchiveReaderTest, TellsWhatAnArchiveHolds) {
   const std::string rootfs =
       archive({{.name = "./", .type = '5'}, {.name = "./usr/", .type = '5'}, {.name = "./usr/x"}});

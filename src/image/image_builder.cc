@@ -210,7 +210,7 @@ Result<void> ImageBuilder::write_own_files() {
 }
 
 const char* last_component(const std::string& path) {
-  return path.c_str() + path.rfind('/') + 1;
+  return path.c_str() + (path.rfind('/') + 1);
 }
 
 // The folder to make `path` in. No link is followed, not even one that we made: where the host is changed during the

@@ -37,7 +37,7 @@ std::unexpected<Error> failed(std::string_view path, int error) {
 }
 
 const char* last_name(const std::string& path) {
-  return path.c_str() + path.rfind('/') + 1;  // npos + 1 is 0
+  return path.c_str() + (path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 std::string folder_of(const std::string& path) {

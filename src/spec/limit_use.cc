@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <numeric>
+#include <vector>
 
 namespace belljar {
 namespace {
@@ -90,19 +92,27 @@ void use_of_output(const Outcome& outcome, LimitUse& use) {
 }
 
 // Only of runs from which files were collected whole: of others it is not known what there was.
-bool has_collected(const Outcome& outcome) {
-  return !outcome.files.empty() && !outcome.files_truncated;
+// Changes of a workspace are no collected files.
+std::vector<std::uint64_t> collected_sizes(const Outcome& outcome) {
+  std::vector<std::uint64_t> sizes;
+  if (outcome.files_truncated) return sizes;
+  for (const FileRecord& file : outcome.files) {
+    if (!file.saved_as.empty()) sizes.push_back(file.size);
+  }
+  return sizes;
 }
 
 void use_of_collect_file(const Outcome& outcome, LimitUse& use) {
-  if (has_collected(outcome)) use.used = std::ranges::max(outcome.files, {}, &FileRecord::size).size;
+  const std::vector<std::uint64_t> sizes = collected_sizes(outcome);
+  if (!sizes.empty()) use.used = std::ranges::max(sizes);
 }
 
 void use_of_collect_size(const Outcome& outcome, LimitUse& use) {
-  if (!has_collected(outcome)) return;
-  use.used = 0;
-  for (const FileRecord& file : outcome.files) *use.used += file.size;
+  const std::vector<std::uint64_t> sizes = collected_sizes(outcome);
+  if (!sizes.empty()) use.used = std::accumulate(sizes.begin(), sizes.end(), std::uint64_t{0});
 }
+
+void use_of_workspace_entries(const Outcome&, LimitUse&) {}
 
 void use_of_collect_entries(const Outcome&, LimitUse&) {}
 

@@ -137,7 +137,7 @@ TEST(LimitUse, CutOutputIsKnownInFull) {
 TEST(LimitUse, OfCollectedFiles) {
   Outcome outcome = finished();
   EXPECT_FALSE(use_of("collect_size", outcome).used);
-  outcome.files = {{.size = 30}, {.size = 12}};
+  outcome.files = {{.saved_as = "r/a", .size = 30}, {.saved_as = "r/b", .size = 12}, {.size = 99}};
   EXPECT_EQ(use_of("collect_file", outcome).used, 30u);
   EXPECT_EQ(use_of("collect_size", outcome).used, 42u);
   outcome.files_truncated = true;

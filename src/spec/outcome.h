@@ -84,12 +84,12 @@ struct Isolation {
 
 enum class FileChange { added, modified, deleted };
 
-// A file of the sandbox's that the caller got.
+// A file of the sandbox's that the caller got, or a changed file of the workspace.
 struct FileRecord {
   std::string path;      // inside
-  std::string saved_as;  // on the host, beginning as the caller wrote the folder
+  std::string saved_as;  // on the host, beginning as the caller wrote the folder; empty for a change that is kept
   std::uint64_t size = 0;
-  std::string sha256;  // 64 hexadecimal digits
+  std::string sha256;  // 64 hexadecimal digits; empty where the file was deleted
   FileChange change = FileChange::added;
 };
 
@@ -115,6 +115,7 @@ struct Outcome {
   std::vector<FileRecord> files;
   std::vector<SkippedFile> files_skipped;
   bool files_truncated = false;  // a file's content was left behind: a limit, a file in the way, a full disk
+  std::string changes_id;        // what `belljar changes` calls the workspace's changes; empty: there are none
   Isolation isolation;
 };
 

@@ -26,7 +26,7 @@ TEST(Outcome, HasTheKeysOfTheRecord) {
   EXPECT_THAT(keys, ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
                                 "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
                                 "usage", "limits", "denials", "warnings", "files", "files_skipped", "files_truncated",
-                                "isolation"));
+                                "changes_id", "isolation"));
   EXPECT_EQ(record["limits"]["memory_bytes"], 256 * kMiB);
   EXPECT_EQ(record["limits"]["timeout_ms"], 30000);
   EXPECT_EQ(record["limits"]["cpus"], 1.0);
@@ -51,6 +51,9 @@ TEST(Outcome, TellsOfCollectedFiles) {
   EXPECT_EQ(record["files"][1]["change"], "modified");
   EXPECT_EQ(record["files_skipped"], Json::array({{{"path", "/out/l"}, {"reason", "a symbolic link"}}}));
   EXPECT_EQ(record["files_truncated"], true);
+  EXPECT_EQ(record["changes_id"], nullptr);
+  outcome.changes_id = "0123abcd";
+  EXPECT_EQ(record_of(outcome)["changes_id"], "0123abcd");
 }
 
 TEST(Outcome, WhatWasLeftBehindIsNoSuccess) {

@@ -22,7 +22,8 @@ constexpr PolicyKey kKeys[] = {
     {"image", PolicyForm::text,
      "name or path of the image that the program sees as its system; without it, the host's /usr",
      &RunPolicy::set_image},
-    {"workdir", PolicyForm::text, "working folder inside; without it, the image's or HOME", &RunPolicy::set_workdir},
+    {"workdir", PolicyForm::text, "working folder inside; without it, the workspace, the image's or HOME",
+     &RunPolicy::set_workdir},
     {"venv", PolicyForm::text, "virtual environment or interpreter folder of the host, seen read-only at the same path",
      &RunPolicy::set_venv},
     {"hide", PolicyForm::list, "absolute paths of the image that are shown empty", &RunPolicy::add_hide},
@@ -34,6 +35,10 @@ constexpr PolicyKey kKeys[] = {
     {"on_output_limit", PolicyForm::text, "past the output limit: truncate (drop the rest) or kill (end the run)",
      &RunPolicy::set_on_output_limit},
     {"stdin", PolicyForm::text, "what the program reads: inherit (the caller's) or none", &RunPolicy::set_stdin},
+    {"workspace", PolicyForm::text,
+     "folder of the host that the program may change in a view of its own, at /workspace; what it changes is kept "
+     "apart",
+     &RunPolicy::set_workspace},
     {"collect", PolicyForm::list,
      "files to fetch at the end, each as \"SRC:DST\": from the writable space inside to a folder of the host",
      &RunPolicy::add_collect_text},
@@ -55,7 +60,11 @@ constexpr PolicyFlag kFlags[] = {
      &RunPolicy::set_venv},
     {"image", "NAME|PATH", "", "image", "run on an image in place of the host's /usr (see belljar image)",
      &RunPolicy::set_image},
-    {"workdir", "PATH", "", "workdir", "working folder inside; without it, HOME", &RunPolicy::set_workdir},
+    {"workdir", "PATH", "", "workdir", "working folder inside; without it, the workspace or HOME",
+     &RunPolicy::set_workdir},
+    {"workspace", "DIR", "", "workspace",
+     "let it change a folder in a view of its own, /workspace; belljar changes then shows and applies what it changed",
+     &RunPolicy::set_workspace},
     {"collect", "SRC:DST", "", "collect",
      "at the end, save files from inside (/out or '/tmp/*.png') to a folder of the host; /out is made for it",
      &RunPolicy::add_collect_text},
@@ -124,6 +133,12 @@ Result<void> RunPolicy::set_workdir(std::string_view path, std::string_view wher
 Result<void> RunPolicy::set_venv(std::string_view path, std::string_view where) {
   TRY_VOID(check_path(path, where));
   spec_.venv = path;
+  return {};
+}
+
+Result<void> RunPolicy::set_workspace(std::string_view path, std::string_view where) {
+  TRY_VOID(check_path(path, where));
+  spec_.workspace = path;
   return {};
 }
 

@@ -34,6 +34,7 @@ class RunPolicy {
   Result<void> set_image(std::string_view reference, std::string_view where);  // a name, or a path
   Result<void> set_workdir(std::string_view path, std::string_view where);
   Result<void> set_venv(std::string_view path, std::string_view where);
+  Result<void> set_workspace(std::string_view path, std::string_view where);
   Result<void> set_stdin(std::string_view word, std::string_view where);            // inherit, none
   Result<void> set_on_output_limit(std::string_view word, std::string_view where);  // truncate, kill
   Result<void> add_hide(std::string_view path, std::string_view where);

@@ -50,6 +50,7 @@ venv = ".venv"
 hide = ["/usr/local/secrets", "/usr/share/x"]
 collect = ["/out:./results", "/tmp//*.png:/srv/a:b"]
 collect_existing = "replace"
+workspace = "./repo"
 require = ["memory", "landlock"]
 accept_weaker = ["cpus"]
 on_output_limit = "kill"
@@ -90,6 +91,7 @@ TEST(PolicyFile, SetsEverything) {
   EXPECT_THAT(spec.weaker_accepted, ElementsAre("cpus"));
   EXPECT_THAT(spec.collect, ElementsAre(CollectSpec{"/out", "./results"}, CollectSpec{"/tmp/*.png", "/srv/a:b"}));
   EXPECT_EQ(spec.collect_existing, ExistingFiles::replace);
+  EXPECT_EQ(spec.workspace, "./repo");
   EXPECT_EQ(spec.output_policy, OutputPolicy::kill);
   EXPECT_EQ(spec.stdin_source, StdinSource::none);
   EXPECT_THAT(spec.environment,
@@ -149,10 +151,11 @@ TEST(PolicyFile, CanNotShowWhatIsNotUtf8) {
 }
 
 TEST(PolicyFile, SaysWhereAndWhatWouldBeRight) {
-  EXPECT_EQ(refusal("\n\nmemroy = 1"),
-            "p.toml:3: memroy: there is no such key; known: tier, image, workdir, venv, hide, require, "
-            "accept_weaker, "
-            "on_output_limit, stdin, collect, collect_existing, pass_environment, limits, environment and mounts");
+  EXPECT_EQ(
+      refusal("\n\nmemroy = 1"),
+      "p.toml:3: memroy: there is no such key; known: tier, image, workdir, venv, hide, require, "
+      "accept_weaker, "
+      "on_output_limit, stdin, workspace, collect, collect_existing, pass_environment, limits, environment and mounts");
   EXPECT_EQ(refusal("[limits]\nmemroy = 1"), "p.toml:2: limits.memroy: there is no such key; did you mean memory?");
   EXPECT_EQ(refusal("mount = []"), "p.toml:1: mount: there is no such key; did you mean mounts?");
   EXPECT_EQ(refusal("[limits]\nmemory = true"),

@@ -270,6 +270,7 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
   TRY_VOID(check(spec.image, "image"));
   TRY_VOID(check(spec.workdir, "workdir"));
   TRY_VOID(check(spec.venv, "venv"));
+  TRY_VOID(check(spec.workspace, "workspace"));
   for (const std::string& path : spec.hidden_paths) TRY_VOID(check(path, "hide"));
   for (const CollectSpec& collect : spec.collect) {
     TRY_VOID(check(collect.source, "collected path"));
@@ -299,6 +300,7 @@ void put_top_keys(std::string& out, const RunPolicy& policy) {
   if (!spec.workdir.empty()) put("workdir", toml_string(spec.workdir));
   if (!spec.venv.empty()) put("venv", toml_string(spec.venv));
   if (!spec.hidden_paths.empty()) put("hide", toml_list(spec.hidden_paths));
+  if (!spec.workspace.empty()) put("workspace", toml_string(spec.workspace));
   if (!spec.collect.empty()) {
     std::vector<std::string> collected;
     for (const CollectSpec& collect : spec.collect) collected.push_back(collect.source + ":" + collect.destination);

@@ -61,6 +61,14 @@ Result<void> check_mounts(const std::vector<MountSpec>& mounts) {
   return {};
 }
 
+Result<void> check_workspace(const SandboxSpec& spec) {
+  if (spec.workspace.empty()) return {};
+  TRY_VOID(check_path(spec.workspace, "workspace"));
+  const auto is_in_its_place = [](const MountSpec& mount) { return mount.target == kWorkspaceTarget; };
+  if (std::ranges::none_of(spec.mounts, is_in_its_place)) return {};
+  return bad("mount", fmt::format("{} is the workspace's place; mount at another", kWorkspaceTarget));
+}
+
 Result<void> check_optional_inside_path(const std::string& path, std::string_view where) {
   if (!path.empty()) TRY(normal_inside_path(path, where));
   return {};
@@ -220,6 +228,7 @@ Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_limits(spec.limits));
   for (const auto& variable : spec.environment) TRY_VOID(check_environment_variable(variable, "environment"));
   TRY_VOID(check_mounts(spec.mounts));
+  TRY_VOID(check_workspace(spec));
   for (const CollectSpec& collect : spec.collect) TRY(checked_collect(collect, "collect"));
   for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));

@@ -29,6 +29,12 @@ struct CollectSpec {
   bool operator==(const CollectSpec&) const = default;
 };
 
+// Where SandboxSpec::workspace is seen inside.
+inline constexpr const char* kWorkspaceTarget = "/workspace";
+
+// Folders of a workspace may be this deep inside each other: each one costs two descriptors while it is read.
+inline constexpr unsigned kWorkspaceDepthMax = 100;
+
 enum class ExistingFiles {
   keep,     // what is in the destination already stays; the collected file is left behind, and the record says so
   replace,  // regular files are replaced; links, folders and the rest are never
@@ -73,11 +79,13 @@ struct SandboxSpec {
   Limits limits;
   std::vector<EnvironmentVariable> environment;  // beyond PATH, HOME, LANG and TZ; later entries win
   std::vector<MountSpec> mounts;
+  std::string workspace;  // a folder of the host, shown at kWorkspaceTarget as a copy that the program may change:
+                          // what it changes is kept apart (docs/workspace.md); empty: none
   std::vector<CollectSpec> collect;
   ExistingFiles collect_existing = ExistingFiles::keep;
   std::vector<std::string> hidden_paths;  // absolute, inside the image: shown empty
   std::string venv;                       // a virtual environment or interpreter prefix on the host; empty: none
-  std::string workdir;                    // absolute, inside; empty: HOME
+  std::string workdir;                    // absolute, inside; empty: the workspace, or else HOME
   StdinSource stdin_source = StdinSource::inherit;
   OutputPolicy output_policy = OutputPolicy::truncate;
   std::optional<TerminalSpec> terminal;  // stdin, stdout and stderr are this; there is no separate stderr then

@@ -96,6 +96,11 @@ TEST(Validate, RefusesPlacesThatCanNotBe) {
   SandboxSpec no_source = good_spec();
   no_source.mounts = {{"", "/data"}};
   refusal(no_source);
+  SandboxSpec covered = good_spec();
+  covered.workspace = "./repo";
+  EXPECT_TRUE(validate(covered));
+  covered.mounts = {{"/a", "/workspace"}};
+  EXPECT_THAT(refusal(covered), HasSubstr("workspace's place"));
   SandboxSpec workdir = good_spec();
   workdir.workdir = "data";
   EXPECT_THAT(refusal(workdir), HasSubstr("absolute"));

@@ -9,10 +9,16 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <iterator>
+#include <optional>
 
 #include "base/utf8.h"
 #include "belljar/belljar.h"
+#include "files/capture.h"
+#include "files/change_store.h"
 #include "files/collect.h"
+#include "files/workspace.h"
 #include "spec/limit_use.h"
 #include "spec/limits.h"
 #include "supervisor/streams.h"
@@ -316,25 +322,71 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   conclude(RunStatus::error, "");
 }
 
-// What the caller wanted to get back. Also of a program that was killed: what it had written is there.
-Result<void> collect(const SandboxSpec& spec, RunningSandbox& sandbox, std::vector<CollectDestination>& destinations,
-                     int cancel_fd, Outcome* outcome) {
-  const std::vector<WritablePlace> writable = TRY(sandbox.take_writable_places());
-  std::vector<CollectPlace> places;
-  for (const WritablePlace& place : writable) places.push_back({place.path, place.folder.get()});
-  Collected collected = collect_files(spec, places, destinations, cancel_fd);
-  outcome->files = std::move(collected.files);
-  outcome->files_skipped = std::move(collected.skipped);
-  outcome->files_truncated = collected.truncated;
-  return {};
-}
+// What the caller gets back of the sandbox's files; opened before the start, so that what can't be used is a refusal.
+class Takings {
+ public:
+  static Result<Takings> open(const SandboxSpec& spec) {
+    Takings takings;
+    takings.destinations_ = TRY(open_destinations(spec.collect));
+    if (spec.workspace.empty()) return takings;
+    takings.workspace_.emplace(TRY(open_workspace(spec.workspace, spec.limits.workspace_entries.value)));
+    const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
+    const std::string changes_folder = TRY(change_store_folder(lookup));
+    const ChangeStore store = TRY(ChangeStore::open(changes_folder));
+    takings.changes_.emplace(TRY(store.begin()));
+    return takings;
+  }
+
+  // Also of a program that was killed: what it had written is there.
+  Result<void> take(const SandboxSpec& spec, RunningSandbox& sandbox, int cancel_fd, Outcome* outcome) {
+    if (spec.collect.empty() && !workspace_) return {};
+    const std::vector<WritablePlace> writable = TRY(sandbox.take_writable_places());
+    std::vector<CollectPlace> places;
+    for (const WritablePlace& place : writable) {
+      if (place.kind == WritablePlace::Kind::own) places.push_back({place.path, place.folder.get()});
+    }
+    Collected collected = collect_files(spec, places, destinations_, cancel_fd);
+    outcome->files = std::move(collected.files);
+    outcome->files_skipped = std::move(collected.skipped);
+    outcome->files_truncated = collected.truncated;
+    for (const WritablePlace& place : writable) {
+      if (place.kind != WritablePlace::Kind::own) TRY_VOID(keep_changes(spec, place, cancel_fd, outcome));
+    }
+    return {};
+  }
+
+ private:
+  Result<void> keep_changes(const SandboxSpec& spec, const WritablePlace& place, int cancel_fd, Outcome* outcome) {
+    if (place.host_device != workspace_->device || place.host_inode != workspace_->inode) {
+      return fail(
+          ErrorCode::bad_workspace,
+          fmt::format("--workspace {}: another folder took its place while the sandbox started; what was changed "
+                      "is not kept",
+                      spec.workspace));
+    }
+    const WorkspaceView view =
+        place.kind == WritablePlace::Kind::overlay ? WorkspaceView::overlay : WorkspaceView::copy;
+    Captured captured =
+        capture_changes(spec, *workspace_, place.folder.get(), view, changes_->contents_fd(), cancel_fd);
+    std::ranges::move(captured.files, std::back_inserter(outcome->files));
+    std::ranges::move(captured.skipped, std::back_inserter(outcome->files_skipped));
+    outcome->files_truncated = outcome->files_truncated || captured.truncated;
+    if (captured.changeset.changes.empty()) return {};
+    outcome->changes_id = TRY(changes_->publish(captured.changeset));
+    return {};
+  }
+
+  std::vector<CollectDestination> destinations_;
+  std::optional<Workspace> workspace_;
+  std::optional<NewChangeset> changes_;
+};
 
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
   const std::uint64_t called_us = monotonic_us();
   const SigpipeBlock no_sigpipe;
   const Tier* tier = TRY(find_tier(spec.tier));
-  std::vector<CollectDestination> destinations = TRY(open_destinations(spec.collect));
+  Takings takings = TRY(Takings::open(spec));
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
   Supervision supervision(spec, io, *sandbox, called_us / 1000);
   if (io.on_started) io.on_started();
@@ -354,10 +406,10 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.duration_ms = (ended_us - (started_us > 0 ? started_us : called_us)) / 1000;
   supervision.drain();
   TierExit exit = sandbox->finish();
-  if (!spec.collect.empty() && !exit.error) {
+  if (!exit.error) {
     // A caller who stopped the program still gets what it wrote.
     const int cancel_fd = supervision.cause() == KillCause::cancelled ? -1 : io.cancel_fd;
-    TRY_VOID(collect(spec, *sandbox, destinations, cancel_fd, &outcome));
+    TRY_VOID(takings.take(spec, *sandbox, cancel_fd, &outcome));
   }
   supervision.flush();
   KillCause cause = supervision.cause();

@@ -38,8 +38,16 @@ struct TierExit {
 
 // A folder of the sandbox's own in which its program could write, with what it left there.
 struct WritablePlace {
+  enum class Kind {
+    own,      // nothing else is in it
+    overlay,  // the upper folder of an overlayfs over SandboxSpec::workspace: only what differs from it
+    copy,     // a copy of SandboxSpec::workspace
+  };
   std::string path;  // inside
   Fd folder;         // O_PATH
+  Kind kind = Kind::own;
+  std::uint64_t host_device = 0;  // of overlay and copy: the folder of the host that it was made from
+  std::uint64_t host_inode = 0;
 };
 
 // One started sandbox. Its destructor kills everything in it and removes what it left. Should this process be killed, a
@@ -79,9 +87,9 @@ class RunningSandbox {
   // Reaps, reads the usage and cleans up. Call once, after ended_fd() became readable.
   virtual TierExit finish() = 0;
 
-  // Where SandboxSpec::collect asked for it: the writable places, which outlive the sandbox by these descriptors; no
-  // mount of the caller's is visible below them. Call once, after ended_fd() became readable. Empty where the sandbox
-  // ended before it had any; an error where what it handed over is no such thing.
+  // Where SandboxSpec::collect or ::workspace asked for it: the writable places, which outlive the sandbox by these
+  // descriptors; no mount of the caller's is visible below them. Call once, after ended_fd() became readable. Empty
+  // where the sandbox ended before it had any; an error where what it handed over is no such thing.
   virtual Result<std::vector<WritablePlace>> take_writable_places() = 0;
 
   virtual const Isolation& isolation() const = 0;

@@ -1,7 +1,9 @@
 """COL-03: the program puts links, pipes and folders where the host will write: at the names of the files that it collects,
 and at the name under which Belljar writes them first. It can, where it may write to the destination."""
 
-from collecting import CollectTest, fingerprint, tree
+import os
+
+from collecting import CollectTest, WorkspaceTest, fingerprint, tree
 from harness import callers, main
 
 # In the shared folder /shared (natively: the same folder), lays a trap for each file that it then makes in /out.
@@ -83,6 +85,56 @@ class Col03(CollectTest):
                 shared = self.results(caller, "legal")
                 self.fetch(["sh", "-c", "mkdir /out/sub; echo x > /out/sub/f"], shared, caller)
                 self.assertEqual(tree(shared), {b"sub": "folder", b"sub/f": b"x\n"})
+
+
+class Col03Workspace(WorkspaceTest):
+    """The same where kept changes are applied: to a folder in which another sandbox, or anyone, laid traps meanwhile."""
+
+    TRAPS = """
+import shutil
+work, target = sys.argv[1:3]
+names = sys.argv[3:]
+for name in names: os.symlink(target, f"{work}/{name}")
+os.symlink(target + ".new", f"{work}/dangling")
+os.mkfifo(f"{work}/pipe")
+shutil.rmtree(f"{work}/folder"); os.symlink(os.path.dirname(target), f"{work}/folder")
+report(done=True)
+"""
+    CHANGE = ["sh", "-c", "echo attack > link; echo attack > dangling; echo attack > pipe; echo attack > folder/host.txt; echo good > file"]
+
+    def test_traps_where_changes_go(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work, outside = self.workspace(caller), self.host_folder(f"outside-{caller}", caller)
+                target = outside / "host.txt"
+                target.write_text(self.canary)
+                self.give(outside, caller)
+                before = fingerprint(target)
+                result = self.change(self.CHANGE, work, caller)
+                id = result.record["changes_id"]
+                self.native(self.TRAPS, caller, arguments=[str(work), str(target), "link", f".belljar-{id}.part"])
+                run = self.changes(caller, "apply", id)
+                self.assertEqual(run.returncode, 125)
+                self.assertIn(b"nothing was applied", run.stderr)
+                for name in ("link", "dangling", "pipe", "folder"):
+                    self.assertNotEqual(self.changes(caller, "apply", id, name).returncode, 0, name)
+                self.assertEqual(self.changes(caller, "apply", id, "file").returncode, 0)
+                self.assertEqual((fingerprint(target), sorted(os.listdir(outside))), (before, ["host.txt"]))
+                self.assertEqual((work / "file").read_text(), "good\n")
+
+    def test_natively_a_patch_by_name_goes_through_them(self):
+        """The positive control."""
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work, outside = self.workspace(caller, "control"), self.host_folder(f"outside-{caller}", caller)
+                target = outside / "host.txt"
+                target.write_text(self.canary)
+                self.give(outside, caller)
+                self.native(self.TRAPS, caller, arguments=[str(work), str(target), "link"])
+                caller.run(["timeout", "1", *self.CHANGE], cwd=work)
+                self.native("open(sys.argv[1] + '/folder/host.txt', 'w').write('attack')", caller, arguments=[str(work)])
+                self.assertEqual(target.read_text(), "attack")
+                self.assertTrue((outside / "host.txt.new").exists())
 
 
 if __name__ == "__main__":

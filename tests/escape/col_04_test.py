@@ -1,6 +1,6 @@
 """COL-04: the host is to change owner, mode or times of a file, and a link leads to another file of the host's."""
 
-from collecting import CollectTest, fingerprint
+from collecting import CollectTest, WorkspaceTest, fingerprint
 from harness import callers, main
 
 # Files with odd modes and times, and links to host files beside them and in the folder where they will go.
@@ -52,6 +52,30 @@ class Col04(CollectTest):
                 self.native(PROBE, caller, arguments=[str(out), str(shared), target])
                 self.native(NAIVE, caller, arguments=[str(out), str(shared)])
                 self.assertNotEqual(fingerprint(target), before)
+
+
+class Col04Workspace(WorkspaceTest):
+    def test_links_in_the_workspace(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                target = self.host_file(self.canary, f"changed-{caller}", caller)
+                (work / "link").symlink_to(target)
+                (work / "program").symlink_to(target)
+                before = fingerprint(target)
+                probe = PROBE.replace("for place in (out, shared)", "for place in (out,)").replace('f"{place}/', 'f"{place}/new-')\
+                    .replace('os.mkdir(f"{out}/folder")', "")
+                result = self.change(probe + 'os.chmod(f"{out}/file", 0o755); os.utime(f"{out}/file", (1, 1))\n'
+                                     'report(times=attempt(os.utime, f"{out}/link", (1, 1)))', work, caller,
+                                     arguments=["/workspace", "", target])
+                self.assertEqual(result.findings["times"], "ENOENT")
+                self.assertEqual(self.apply(result, caller).keys(), {"new-link", "new-program", "folder/link"})
+                self.assertEqual(self.apply(result, caller, "new-link", "new-program", "folder/link"), {})
+                self.assertEqual(fingerprint(target), before)
+                for name, mode in (("odd", 0o755), ("file", 0o755)):
+                    status = (work / name).stat()
+                    self.assertEqual((status.st_uid, status.st_mode & 0o7777), (caller.uid, mode), name)
+                    self.assertGreater(status.st_mtime, 1e9)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import os
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 from outside import MIB
 
@@ -56,6 +56,32 @@ class Col05(CollectTest):
                 to = self.results(caller, "two")
                 self.fetch(["sh", "-c", "echo x > /out/a; ln /out/a /out/b"], to, caller)
                 self.assertEqual(tree(to), {b"a": b"x\n", b"b": b"x\n"})
+
+
+class Col05Workspace(WorkspaceTest):
+    def test_links_to_files_that_are_not_the_workspace_s(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                data, work = self.host_folder(f"data-{caller}", caller), self.workspace(caller)
+                (data / "secret").write_text(self.canary)
+                self.give(data, caller)
+                result = self.change(LINK, work, caller, ["--mount", f"{data}:/data:rw"],
+                                     arguments=["/workspace", "/data/secret", "/usr/bin/env", "/etc/passwd", "/proc/self/environ"])
+                for target, answer in result.findings["got"].items():
+                    self.assertIn(answer, ("EXDEV", "EPERM", "EACCES"), target)
+                self.assertIsNone(result.record["changes_id"])
+
+    def test_links_within_it(self):
+        """A name of the workspace's own file leaves the host's file alone, whichever name is written to."""
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "links")
+                os.link(work / "file", work / "other")
+                result = self.change(["sh", "-c", "ln file third; echo new > third; echo other > other"], work, caller)
+                self.assertEqual(((work / "file").read_text(), (work / "file").stat().st_nlink), ("host's\n", 2))
+                self.assertEqual(self.apply(result, caller), {})
+                self.assertEqual([(work / name).read_text() for name in ("file", "third", "other")], ["new\n", "new\n", "other\n"])
+                self.assertEqual((work / "third").stat().st_nlink, 1)
 
 
 if __name__ == "__main__":

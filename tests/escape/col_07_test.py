@@ -2,7 +2,7 @@
 
 import subprocess
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 
 PROBE = """
@@ -49,6 +49,42 @@ class Col07(CollectTest):
         (here / "link").symlink_to("/dev/zero")
         with self.assertRaises(subprocess.TimeoutExpired):
             subprocess.run(["wc", "-c", here / "link"], stdout=subprocess.DEVNULL, timeout=0.5)
+
+
+class Col07Workspace(WorkspaceTest):
+    def test_in_the_tree(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                result = self.change(PROBE.replace("/out/", "/workspace/"), work, caller)
+                self.assertEqual(set(result.findings["nodes"].values()), {"EPERM"})
+                self.assertEqual(self.reasons(result), {"/workspace/socket": "a socket"})
+                left = self.apply(result, caller)
+                self.assertEqual(len(left), 8)
+                self.assertNotIn("link", tree(work).values())
+                self.assertNotIn("special", tree(work).values())
+
+    def test_marks_of_the_overlay(self):
+        """The program can neither make the overlay's marks nor have them taken for its own."""
+        marks = """
+answers = {}
+def set_mark(name, value): os.setxattr("/workspace/folder", name, value)
+for name in ("user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "user.overlay.whiteout", "trusted.overlay.opaque"):
+    answers[name] = attempt(set_mark, name, b"y")
+answers["whiteout"] = attempt(os.mknod, "/workspace/folder/inner2", 0o020000, 0)
+open("/workspace/.wh.file", "w").close(); open("/workspace/folder/.wh..wh..opq", "w").close()
+report(answers=answers, seen=sorted(os.listdir("/workspace/folder")), workdir=attempt(os.listdir, "/tmp/workspace.work"))
+"""
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "marks")
+                result = self.change(marks, work, caller)
+                self.assertNotEqual(result.findings["answers"]["whiteout"], "ok")
+                self.assertEqual(result.findings["workdir"], "ENOENT")
+                self.assertEqual(result.findings["seen"], [".wh..wh..opq", "inner"])
+                self.assertEqual(self.apply(result, caller), {})
+                self.assertEqual(tree(work), {b"file": b"host's\n", b"folder": "folder", b"folder/inner": b"host's\n", b".wh.file": b"",
+                                              b"folder/.wh..wh..opq": b""})
 
 
 if __name__ == "__main__":

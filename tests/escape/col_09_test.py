@@ -2,9 +2,10 @@
 
 # ctest: timeout 300
 import hashlib
+import subprocess
 import time
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 from outside import MIB, crowding, limits, memory_of
 
@@ -66,6 +67,40 @@ class Col09(CollectTest):
             while time.monotonic() - start < 0.5:
                 read += len(file.read(1 << 20))
         self.assertGreater(read, 4 * MIB)
+
+
+class Col09Workspace(WorkspaceTest):
+    def test_caps(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                result = self.change(PROBE.replace("/out/", "/workspace/"), work, caller, ["--collect-file-size", "4M", "--collect-size", "10M"])
+                self.assertEqual(set(self.reasons(result)), {f"/workspace/{name}" for name in ("3", "4", "d/large", "sparse")})
+                self.assertEqual((result.record["files_truncated"], result.exit_status), (True, 125))
+                self.assertEqual(self.apply(result, caller), {})
+                found = tree(work)
+                self.assertEqual(set(found) - {b"file", b"folder", b"folder/inner"}, {b"0", b"1", b"2", b"d", b"z"})
+                for row in result.record["files"]:
+                    content = found[row["path"].removeprefix("/workspace/").encode()]
+                    self.assertEqual((row["size"], row["sha256"]), (len(content), hashlib.sha256(content).hexdigest()))
+
+    def test_small_files_without_number(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "many")
+                start = time.monotonic()
+                process = self.start(MANY.replace("/out/", "/workspace/"),
+                                     ["--workspace", str(work), "--collect-entries", "5000", "--tmp-inodes", "300000", "--timeout", "2m",
+                                      *limits(caller, memory="1G")], caller, stderr=subprocess.PIPE)
+                peak = 0
+                while process.poll() is None:
+                    peak = max(peak, memory_of(process.pid))
+                    time.sleep(0.01)
+                said = process.stderr.read().decode()
+                self.assertEqual(process.returncode, 125)
+                self.assertIn("--collect-entries", said)
+                self.assertLess(peak, 64 * MIB)
+                self.assertLess(time.monotonic() - start, 60 * crowding())
 
 
 if __name__ == "__main__":

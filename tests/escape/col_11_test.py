@@ -3,7 +3,7 @@
 import base64
 import os
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 
 NAMES = [b"new\nline", b"tab\t", b"\x1b[31m\x1b]0;title\x07", b"quote\"'`", b"back\\slash", b"-rf", b"--", b"...", b" ", b"trailing ",
@@ -50,8 +50,10 @@ class Col11(CollectTest):
                 to = self.results(caller, "tame")
                 argv = [caller.belljar, "run", "--collect", f"/out:{to}", self.script(PROBE)]
                 run = caller.run(argv)
-                for line in run.stderr.splitlines():
+                lines = run.stderr.splitlines()
+                for line in lines[:-1]:
                     self.assertTrue(line.startswith(b"belljar: not collected: "), line)
+                self.assertIn(b"more were left behind", lines[-1])
                 text = run.stderr.decode()
                 self.assertEqual([c for c in text if (ord(c) < 32 and c != "\n") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u200f"], [])
                 record = caller.run([*argv[:2], "--json", *argv[2:]]).stdout
@@ -62,6 +64,29 @@ class Col11(CollectTest):
         here = self.host_folder("native", callers()[0])
         (here / "\x1b]0;title\x07").write_text("")
         self.assertIn(b"\x1b]0;title\x07", callers()[0].run(["ls", str(here)]).stdout)
+
+
+class Col11Workspace(WorkspaceTest):
+    def test_names_come_back(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                result = self.change(PROBE.replace('"/out/', '"/workspace/'), work, caller)
+                id = result.record["changes_id"]
+                for command in (["list"], ["list", "--json"], ["diff", id]):
+                    out = self.changes(caller, *command).stdout.decode()
+                    self.assertEqual([c for c in out if (ord(c) < 32 and c not in "\n\t") or 0x7F <= ord(c) < 0xA0 or c in "\u202e\u200f"], [])
+                named = caller.run([os.fsencode(caller.belljar), b"changes", b"apply", id.encode(), NAMES[0], b"d/" + NAMES[11]])
+                self.assertEqual(named.returncode, 0, named)
+                self.assertEqual(named.stdout.count(b"\n"), 3)  # a file, a folder, and the file in it
+                left = caller.run([caller.belljar, "changes", "apply", id])
+                for text in (named.stdout, left.stdout, left.stderr):
+                    self.assertEqual([byte for byte in text if byte < 32 and byte != 10], [])
+                found = tree(work)
+                for number, name in enumerate(NAMES):
+                    self.assertEqual(found[name], str(number).encode(), name)
+                    self.assertEqual(found[b"d/" + name + b"/" + name], b"deep", name)
+                self.assertNotIn("link", found.values())
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 read, duplicates, wrong sizes. Belljar reads the files itself, so there is no list and no archive to lie in; what is left to
 try are names, and processes that go on changing things until they are killed."""
 
+import os
 import subprocess
 
-from collecting import CollectTest, fingerprint, tree
+from collecting import CollectTest, WorkspaceTest, fingerprint, tree
 from harness import PYTHON, callers, main
 
 CLIMB = r"""
@@ -34,6 +35,15 @@ if os.fork() == 0:
         size = (size + 4097) % 100_000
         fd = os.open(f"{folder}/size", os.O_CREAT | os.O_WRONLY); os.ftruncate(fd, size); os.close(fd)
 import time; time.sleep(0.2)
+"""
+
+
+EXCHANGE = """
+import ctypes, sys
+libc = ctypes.CDLL(None)
+a, b = (name.encode() for name in sys.argv[1:])
+print("moving", flush=True)
+while True: libc.renameat2(-100, a, -100, b, 2)
 """
 
 
@@ -83,6 +93,46 @@ class Col12(CollectTest):
             except OSError:
                 pass
         self.assertEqual(seen, {"harmless", self.canary})
+
+
+class Col12Workspace(WorkspaceTest):
+    def test_names_that_climb(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                above = self.host_folder(f"above-{caller}", caller)
+                work = above / "work"
+                work.mkdir()
+                self.give(above, caller)
+                result = self.change(CLIMB.replace("/out", "/workspace"), work, caller)
+                self.assertEqual(self.apply(result, caller).keys(), {"through"})
+                self.assertEqual([path.name for path in above.iterdir()], ["work"])
+                self.assertEqual(set(tree(work)), {b"..\\up", b"..%2fup", "..\u2215up".encode()})
+
+    def test_a_folder_that_is_exchanged_while_changes_are_applied(self):
+        """Somebody exchanges a folder of the workspace for a link and back, as fast as can be."""
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work, victim = self.workspace(caller, "moving"), self.host_folder(f"victim-{caller}", caller)
+                before = sorted(os.listdir(victim))
+                (work / "fake").symlink_to(victim)
+                mover = subprocess.Popen([PYTHON, "-c", EXCHANGE, work / "folder", work / "fake"], stdout=subprocess.PIPE)
+                self.addCleanup(mover.stdout.close)
+                self.addCleanup(mover.wait)
+                self.addCleanup(mover.kill)
+                mover.stdout.readline()
+                for _ in range(20):
+                    result = self.change(["sh", "-c", "for n in $(seq 40); do echo x > folder/$n; done 2>/dev/null; echo x > $$"], work, caller)
+                    if result.record["changes_id"]:
+                        self.changes(caller, "apply", result.record["changes_id"])
+                        self.changes(caller, "discard", result.record["changes_id"])
+                self.assertEqual(sorted(os.listdir(victim)), before)
+                # The control: who writes by name comes to both places.
+                for number in range(3000):
+                    try:
+                        (work / "folder" / f"plain{number}").write_text("x")
+                    except OSError:
+                        pass
+                self.assertNotEqual(sorted(os.listdir(victim)), before)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 # ctest: timeout 300
 import time
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 from outside import MIB, crowding, limits, memory_of
 
@@ -71,6 +71,39 @@ class Col14(CollectTest):
         path = str(here) + ("/" + "d" * 200) * 60 + "/bottom"
         with self.assertRaises(OSError):
             open(path)
+
+
+class Col14Workspace(WorkspaceTest):
+    def test_deep(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                result = self.change(f"sys.argv[1:] = ['/workspace']\n{DEEP}", work, caller)
+                self.assertEqual(result.status, "ok", result)
+                self.assertEqual(len(self.reasons(result)), 1)
+                self.assertIn("bytes", next(iter(self.reasons(result).values())))
+                shallow = DEEP.replace('"d" * 200', '"d"')
+                result = self.change(f"sys.argv[1:] = ['/workspace']\n{shallow}", work, caller)
+                self.assertEqual(list(self.reasons(result).values()), ["more than 100 folders deep"])
+                self.assertEqual(self.apply(result, caller), {})
+                self.assertEqual(caller.run(["rm", "-r", str(work / "d")]).returncode, 0)
+
+    def test_a_workspace_that_is_too_deep(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "deep")
+                self.native(DEEP.replace("5000", "120").replace('"d" * 200', '"d"'), caller, arguments=[str(work)])
+                result = self.change(["true"], work, caller)
+                self.assertEqual((result.status, result.exit_status), ("denied", 125))
+                self.assertIn("100 deep", result.record["reason"])
+
+    def test_loops(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "loops")
+                result = self.change(LOOPS.replace('"/out/', '"/workspace/').replace('"/out"', '"/workspace"'), work, caller)
+                self.assertEqual(self.apply(result, caller).keys(), {"x", "a", "b", "abs", "d/e/up"})
+                self.assertNotIn("link", tree(work).values())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """COL-15: files and folders that resist being read: mode 000, search without reading, ACLs, foreign owners, immutable."""
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 
 PROBE = """
@@ -56,6 +56,29 @@ class Col15(CollectTest):
         here = self.host_folder("native", caller)
         caller.run(["sh", "-c", f"echo x > {here}/none; chmod 000 {here}/none"])
         self.assertNotEqual(caller.run(["cat", f"{here}/none"]).returncode, 0)
+
+
+class Col15Workspace(WorkspaceTest):
+    def test_they_are_kept_or_named(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller)
+                result = self.change(PROBE.replace("/out/", "/workspace/"), work, caller)
+                self.assertNotEqual(result.findings["chown"], "ok")
+                named = {path.removeprefix("/workspace/") for path in self.reasons(result)} - {"fine"}
+                self.assertEqual(named, set() if caller.uid == 0 else {"closed", "search", "none", "write-only"})
+                self.assertEqual(self.apply(result, caller), {})
+                for path in work.rglob("*"):  # plain permissions of the caller's
+                    self.assertEqual(path.stat().st_mode & 0o7000, 0, path)
+                    self.assertEqual(caller.run(["test", "-r", str(path), "-a", "-w", str(path)]).returncode, 0, path)
+
+    def test_what_can_t_be_read_is_not_taken_for_deleted(self):
+        for caller in callers():
+            with self.subTest(caller=caller):
+                work = self.workspace(caller, "closed")
+                result = self.change(["sh", "-c", "echo x > new; chmod 0 file folder"], work, caller)
+                self.assertEqual(self.apply(result, caller), {})
+                self.assertEqual(tree(work), {b"new": b"x\n", b"file": b"host's\n", b"folder": "folder", b"folder/inner": b"host's\n"})
 
 
 if __name__ == "__main__":

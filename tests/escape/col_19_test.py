@@ -4,7 +4,7 @@ bare repositories, by links and renames, by case variants, by a git folder elsew
 import subprocess
 from pathlib import Path
 
-from collecting import CollectTest, tree
+from collecting import CollectTest, WorkspaceTest, tree
 from harness import callers, main
 
 PLAIN = """
@@ -97,6 +97,69 @@ class Col19(CollectTest):
                              caller)
                 self.assertEqual({name for name, what in tree(to).items() if what != "folder"},
                                  {b".envrc", b"hooks/pre-commit", b".git/index"})
+
+
+class Col19Workspace(WorkspaceTest):
+    def git(self, folder: Path, *arguments: str) -> None:
+        subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x", "-C", folder, *arguments], capture_output=True, timeout=60)
+
+    def test_nothing_active_is_applied(self):
+        for caller in callers():
+            for name, code in TREES.items():
+                with self.subTest(caller=caller, tree=name):
+                    work = self.workspace(caller, name.replace(" ", "-"))
+                    result = self.change(f"sys.argv[1:] = ['/workspace', 'x']\n{PLAIN}\n{code}", work, caller)
+                    self.assertEqual(result.status, "ok", result)
+                    self.assertTrue(self.apply(result, caller))
+                    self.assertEqual(active(work), [])
+                    self.assertTrue(self.kept(caller, result.record["changes_id"]))
+                    # The control: what was kept has them.
+                    self.native(f"{PLAIN}\n{code}", caller, arguments=[str(work), "x"])
+                    self.assertNotEqual(active(work), [])
+
+    def test_a_repository_that_is_there(self):
+        """Its hooks and configuration are neither changed nor removed, in place or by exchanging what is above them."""
+        ways = {"in place": "echo evil > .git/hooks/pre-commit; echo evil >> .git/config", "removed": "rm -r .git/hooks .git/config",
+                "all removed": "rm -rf .git", "exchanged": "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/pre-commit; echo x > .git/config",
+                "a link": "mv .git real; ln -s real .git; echo evil > real/hooks/pre-commit; echo evil > real/config",
+                "a file": "rm -rf .git; echo 'gitdir: /tmp/x' > .git"}
+        for caller in callers():
+            for name, code in ways.items():
+                with self.subTest(caller=caller, way=name):
+                    work = self.workspace(caller, "repository-" + name.replace(" ", "-"))
+                    self.git(work, "init", "-q")
+                    (work / ".git/hooks/pre-commit").write_text("mine")
+                    self.give(work, caller)
+                    config = (work / ".git/config").read_text()
+                    result = self.change(["sh", "-c", code], work, caller)
+                    self.assertEqual(result.status, "ok", result)
+                    run = self.changes(caller, "apply", result.record["changes_id"])
+                    self.assertEqual(run.returncode, 125, run)
+                    self.assertEqual(((work / ".git/hooks/pre-commit").read_text(), (work / ".git/config").read_text()), ("mine", config))
+                    self.assertFalse((work / ".git").is_symlink())
+                    self.assertFalse((work / "real/config").exists() or (work / "old/config").exists())
+
+    def test_a_hook_does_not_run_on_the_host(self):
+        """The second step: the caller works in the repository after applying."""
+        caller = callers()[0]
+        for name, way in (("attacked", "apply"), ("named", "apply"), ("control", "native")):
+            marker = self.folder / f"marker-{name}"
+            repository = self.host_folder(f"second-{name}", caller)
+            self.git(repository, "init", "-q")
+            for hook in (repository / ".git" / "hooks").iterdir():
+                hook.unlink()
+            code = f"{PLAIN}\n{TREES['in a repository']}\nwrite('file', 'x')"
+            if way == "apply":
+                result = self.change(f"sys.argv[1:] = ['/workspace', {str(marker)!r}]\n{code}", repository, caller)
+                self.apply(result, caller)
+                if name == "named":
+                    self.assertEqual(self.apply(result, caller, ".git/hooks", ".git/config"), {})
+            else:
+                self.native(code, caller, arguments=[str(repository), str(marker)])
+            self.assertTrue((repository / "file").exists())
+            self.git(repository, "add", "file")
+            self.git(repository, "commit", "-m", "x")
+            self.assertEqual(marker.exists(), name != "attacked", name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """HF-08: a part of a mount's source is exchanged for a link while the sandbox starts (CVE-2021-30465, CVE-2021-25741). The
 folder above it may be one that an earlier sandbox was given to write in, so the link is the attacker's word."""
 
+import os
 import subprocess
 
 from harness import PYTHON, EscapeTest, callers, main
@@ -56,6 +57,39 @@ class Hf08(EscapeTest):
                     else:
                         self.assertEqual(run.returncode, 125, run)
                 self.assertGreater(started, 0, "no start met the folder that was meant")
+
+    def test_a_workspace_swapped_while_starting(self) -> None:
+        """Whatever is seen and kept is of the folder that was meant, also where another folder took its place."""
+        for caller in callers():
+            for other in "link", "secret":
+                with self.subTest(caller=caller.name, other=other):
+                    subprocess.run(["rm", "-rf", self.folder / f"work-{caller}", self.folder / f"secret-{caller}"], check=True)
+                    work = self.make_tree(caller)
+                    if other == "secret":
+                        (work / "link").unlink()
+                        (self.folder / f"secret-{caller}").rename(work / "link")
+                    for path in work.rglob("*"):
+                        os.chown(path, caller.uid, caller.uid, follow_symlinks=False)
+                    swapper = subprocess.Popen([PYTHON, "-c", SWAPPER, work / "real", work / "link"], stdout=subprocess.PIPE)
+                    self.addCleanup(swapper.wait)
+                    self.addCleanup(swapper.kill)
+                    swapper.stdout.readline()
+                    ended = []
+                    for _ in range(STARTS // 3):
+                        result = self.sandbox(["sh", "-c", "cat data/file; echo x > data/new"], ["--workspace", f"{work}/real"], caller)
+                        ended.append(result.exit_status)
+                        if other == "link":
+                            self.assertNotIn(self.canary, str(result))
+                        if result.exit_status == 0:
+                            files = [(row["path"], row["change"]) for row in result.record["files"]]
+                            self.assertEqual(files, [("/workspace/data/new", "added")])
+                        else:
+                            self.assertEqual(result.exit_status, 125, result)
+                    swapper.kill()
+                    swapper.wait()
+                    swapper.stdout.close()
+                    self.assertIn(0, ended)
+                    self.assertEqual(list(self.folder.rglob("new")), [])
 
     def test_a_link_that_stands_there_already(self) -> None:
         for caller in callers():

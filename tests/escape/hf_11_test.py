@@ -111,6 +111,25 @@ class Hf11(EscapeTest):
                         self.assertNotIn("ok", answers, address)
                     self.assertEqual([decoy.visits for decoy in decoys], [1, 1])
 
+    def test_sockets_in_a_workspace(self) -> None:
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                work = self.host_folder(f"workspace-{caller}", caller)
+                (work / "deep").mkdir()
+                decoys = [self.listen(str(work / "agent.sock")), self.listen(str(work / "deep" / "db.sock"))]
+                natively = self.native(PROBE, caller, arguments=[decoy.address for decoy in decoys]).findings
+                self.assertEqual([answer[0] for answer in natively["answers"].values()], ["ok", "ok"])
+                self.wait_for(lambda: all(decoy.visits for decoy in decoys), "the control's visits")
+                for decoy in decoys:
+                    os.chown(decoy.address, caller.uid, caller.uid)
+                touch = "os.chmod('/workspace/agent.sock', 0o700)\n"  # has an overlay copy it
+                inside = self.sandbox(touch + PROBE, ["--workspace", str(work)], caller,
+                                      arguments=["/workspace/agent.sock", "/workspace/deep/db.sock"])
+                for address, answers in inside.findings["answers"].items():
+                    self.assertNotIn("ok", answers, address)
+                self.assertEqual([decoy.visits for decoy in decoys], [1, 1])
+                self.assertIsNone(inside.record["changes_id"])
+
     def test_a_socket_itself_is_no_mount(self) -> None:
         for caller in callers():
             decoy = self.listen(str(self.folder / f"agent-{caller}"))
@@ -128,12 +147,14 @@ def talk(address):
         peer, _ = server.accept()
         client.sendall(b"hello")
         return peer.recv(5).decode()
-report(path=talk("/tmp/own.sock"), abstract=talk("\\0own"), folder=talk("/work/own.sock"))
+report(path=talk("/tmp/own.sock"), abstract=talk("\\0own"), folder=talk("/work/own.sock"),
+       workspace=talk("/workspace/own.sock"))
 """
         for caller in callers():
             work = self.host_folder(f"work-{caller}", caller)
-            findings = self.sandbox(probe, ["--mount", f"{work}:/work:rw"], caller).findings
-            self.assertEqual(findings, {"path": "hello", "abstract": "hello", "folder": "hello"})
+            view = self.host_folder(f"view-{caller}", caller)
+            findings = self.sandbox(probe, ["--mount", f"{work}:/work:rw", "--workspace", str(view)], caller).findings
+            self.assertEqual(findings, {"path": "hello", "abstract": "hello", "folder": "hello", "workspace": "hello"})
 
 
 if __name__ == "__main__":

@@ -135,13 +135,13 @@ class Image:
     """An image of layers (Layer, or bytes of a tar archive). The documents can be changed before they are written:
     `blobs` maps names ("blobs/sha256/...") to contents, `index` is the text of index.json."""
 
-    def __init__(self, layers: list, config: dict | None = None, packing: str = "gzip", platform: dict | None = None,
+    def __init__(self, content: list, config: dict | None = None, packing: str = "gzip", platform: dict | None = None,
                  **changes) -> None:
         """`changes`: diff_ids, layers or config, functions that get the list or object and return another."""
         def changed(name, value):
             return changes.get(name, lambda same: same)(value)
 
-        self.tars = [layer.tar() if isinstance(layer, Layer) else layer for layer in layers]
+        self.tars = [layer.tar() if isinstance(layer, Layer) else layer for layer in content]
         packed = [pack(tar, packing) for tar in self.tars]
         suffix = "" if packing == "plain" else f"+{packing}"
         self.blobs: dict[str, bytes] = {}

@@ -25,14 +25,15 @@ RECORD_KEYS = {
     "status": str, "exit_code": (int, type(None)), "signal": (int, type(None)), "reason": str,
     "error": (dict, type(None)), "stdout": str, "stderr": str, "stdout_truncated": bool, "stderr_truncated": bool,
     "stdout_bytes_total": int, "stderr_bytes_total": int, "duration_ms": int, "usage": dict, "limits": dict,
-    "denials": list, "warnings": list, "files": list, "files_skipped": list, "files_truncated": bool, "isolation": dict,
+    "denials": list, "warnings": list, "files": list, "files_skipped": list, "files_truncated": bool,
+    "changes_id": (str, type(None)), "isolation": dict,
 }
 USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "cpu_throttled_ms", "memory_peak_bytes", "memory_peak_is_sampled",
               "oom_kills", "processes_peak", "read_bytes", "written_bytes", "disk_written_bytes", "disk_written_inodes",
               "disk_peak_bytes", "disk_peak_inodes", "start_us"}
 LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "tasks", "timeout_ms", "tmp_size_bytes",
               "tmp_inodes", "file_size_bytes", "read_rate_bytes", "write_rate_bytes", "open_files", "output_bytes",
-              "collect_file_bytes", "collect_size_bytes", "collect_entries"}
+              "workspace_entries", "collect_file_bytes", "collect_size_bytes", "collect_entries"}
 STATUSES = {"ok", "error", "timeout", "cpu", "memory", "pids", "disk", "output", "signal", "cancelled", "denied", "internal"}
 
 

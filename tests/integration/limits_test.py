@@ -110,6 +110,7 @@ ELSEWHERE = {
     "collect_file_bytes": "collect_test.py",
     "collect_size_bytes": "collect_test.py",
     "collect_entries": "collect_test.py",
+    "workspace_entries": "workspace_test.py",
 }
 
 

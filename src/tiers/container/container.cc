@@ -52,6 +52,16 @@ std::string new_cgroup_name(const OwnStat& own) {
   return fmt::format("{}-{}-{}", ::getpid(), own.start_time, count.fetch_add(1));
 }
 
+Error describe_workspace_failure(int error, const StartPlan& plan) {
+  const auto mount = std::ranges::find_if(plan.mounts, &PlannedMount::is_workspace);
+  std::string why = errno_text(error);
+  if (error == ENOSPC) why = "the writable space is too small for it (--tmp-size, --tmp-inodes)";
+  if (error == EACCES) why = "a file or folder in it can't be read in the sandbox";
+  return {ErrorCode::bad_workspace,
+          fmt::format("--workspace {}: this host can't lay an overlay over it, and it can't be copied: {}",
+                      mount == plan.mounts.end() ? "" : mount->source, why)};
+}
+
 Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
   std::string what = setup_step_text(frame.step);
   const auto index = static_cast<std::size_t>(frame.detail);
@@ -95,6 +105,8 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
       }
       what += fmt::format(" ({})", plan.hidden_paths[index]);
       break;
+    case SetupStep::workspace:
+      return describe_workspace_failure(frame.errno_value, plan);
     case SetupStep::working_folder:
       return {ErrorCode::bad_value,
               fmt::format("--workdir {}: {} inside; give a folder that exists there, or mount one", plan.working_folder,
@@ -406,33 +418,51 @@ TierExit ContainerSandbox::finish() {
   return std::move(exit_);
 }
 
-// The descriptor that init handed over on `link`; none where it ended before. Init is treated as hostile here too: what
-// came is a folder of a tmpfs, or an error.
-Result<Fd> receive_space(int link) {
-  std::byte byte[1];
+struct HandedSpace {
+  Fd space;
+  WorkspaceForm workspace = WorkspaceForm::none;
+};
+
+// What init handed over on `link`; nothing where it ended before. Init is treated as hostile here too: what came is a
+// folder of a tmpfs, or an error.
+Result<HandedSpace> receive_space(int link) {
+  std::byte byte[1] = {};
   Handles attached;
   while (receive_packet(link, byte, &attached) < 0 && errno == EINTR) {
   }
   Fd space = std::move(attached[0]);
-  if (!space.is_open()) return space;
+  if (!space.is_open()) return HandedSpace{};
+  const auto form = static_cast<WorkspaceForm>(byte[0]);
   struct statfs kind{};
-  if (::fstatfs(space.get(), &kind) == 0 && kind.f_type == TMPFS_MAGIC) return space;
+  if (::fstatfs(space.get(), &kind) == 0 && kind.f_type == TMPFS_MAGIC) {
+    return HandedSpace{std::move(space), form};
+  }
   return fail(ErrorCode::internal, "the sandbox's init handed over something else than its writable space");
 }
 
 Result<std::vector<WritablePlace>> ContainerSandbox::take_writable_places() {
-  const Fd space = TRY(receive_space(space_link_.get()));
+  const HandedSpace handed = TRY(receive_space(space_link_.get()));
   std::vector<WritablePlace> places;
-  if (!space.is_open()) return places;
-  const auto add = [&](const std::string& path, const std::string& name) -> Result<void> {
-    auto folder = host::open_on_same_mount(space.get(), name.c_str(), O_PATH | O_DIRECTORY);
+  if (!handed.space.is_open()) return places;
+  using Kind = WritablePlace::Kind;
+  const auto add = [&](const std::string& path, const std::string& name, Kind kind) -> Result<void> {
+    auto folder = host::open_on_same_mount(handed.space.get(), name.c_str(), O_PATH | O_DIRECTORY);
     if (!folder)
       return fail(ErrorCode::internal, fmt::format("{} can't be opened: {}", path, errno_text(folder.error().value)));
-    places.push_back({path, std::move(*folder)});
+    places.push_back({path, std::move(*folder), kind});
     return {};
   };
-  TRY_VOID(add("/tmp", "tmp"));
-  for (std::size_t i = 0; i < plan_.own_folders.size(); ++i) TRY_VOID(add(plan_.own_folders[i], std::to_string(i)));
+  TRY_VOID(add("/tmp", "tmp", Kind::own));
+  for (std::size_t i = 0; i < plan_.own_folders.size(); ++i) {
+    TRY_VOID(add(plan_.own_folders[i], std::to_string(i), Kind::own));
+  }
+  if (!spec_.workspace.empty() && handed.workspace != WorkspaceForm::none) {
+    const Kind kind = handed.workspace == WorkspaceForm::copy ? Kind::copy : Kind::overlay;
+    TRY_VOID(add(kWorkspaceTarget, kWorkspaceUpper, kind));
+    const auto mount = std::ranges::find_if(plan_.mounts, &PlannedMount::is_workspace);
+    places.back().host_device = mount->device;
+    places.back().host_inode = mount->inode;
+  }
   return places;
 }
 
@@ -536,7 +566,7 @@ class Starter {
     init.stdout_write = out->write.get();
     init.stderr_write = err->write.get();
     Fd space_link;
-    if (!sandbox_->spec_.collect.empty()) {
+    if (!sandbox_->spec_.collect.empty() || !sandbox_->spec_.workspace.empty()) {
       if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("a socket pair", errno);
       sandbox_->space_link_ = Fd(ends[0]);
       space_link = Fd(ends[1]);
@@ -613,14 +643,14 @@ class Starter {
   // Completes the InitPlan and tells init to go on, with the descriptors that it needs. Root: clones and idmaps each
   // mount here, where that is allowed.
   Result<void> let_go() {
-    TRY_VOID(sandbox_->init_plan_->fill(plan_ref()));
     InitPlan& init = sandbox_->init_plan_->plan();
     std::vector<Fd> mounts;
     if (is_root()) {
       const auto userns = open_at(proc_folder_.get(), "ns/user", O_RDONLY);
       if (!userns) return fail(ErrorCode::start_failed, "the sandbox's init ended early");
-      for (const PlannedMount& mount : plan_ref().mounts) mounts.push_back(TRY(prepare_mount(mount, userns->get())));
+      for (PlannedMount& mount : plan_ref().mounts) mounts.push_back(TRY(prepare_mount(mount, userns->get())));
     }
+    TRY_VOID(sandbox_->init_plan_->fill(plan_ref()));
     std::vector<int> fds;
     for (const Fd& mount : mounts) fds.push_back(mount.get());
     init.mount_fds = static_cast<unsigned>(mounts.size());
@@ -665,7 +695,7 @@ class Starter {
     return {};
   }
 
-  Result<Fd> prepare_mount(const PlannedMount& mount, int sandbox_userns_fd) {
+  Result<Fd> prepare_mount(PlannedMount& mount, int sandbox_userns_fd) {
     const auto refuse = [&](int error, const char* doing) {
       return fail(ErrorCode::bad_mount, fmt::format("{}: can't {}: {}", mount.source, doing, errno_text(error)));
     };
@@ -673,13 +703,18 @@ class Starter {
     if (copy < 0) return refuse(-copy, "clone its mount");
     Fd tree(copy);
     int userns_fd = sandbox_userns_fd;
-    if (mount.is_caller_mount) {
-      if (!caller_map_.is_open()) caller_map_ = TRY(make_caller_map(sandbox_->uids_->base, ids_));
+    Fd owner_map;
+    if (mount.is_workspace) {
+      owner_map = TRY(make_owner_map({mount.owner_uid, mount.owner_gid}, sandbox_->uids_->base, ids_));
+      userns_fd = owner_map.get();
+    } else if (mount.is_caller_mount) {
+      if (!caller_map_.is_open())
+        caller_map_ = TRY(make_owner_map({::geteuid(), ::getegid()}, sandbox_->uids_->base, ids_));
       userns_fd = caller_map_.get();
     }
     const int set = host::set_mount_attributes(tree.get(), mount.attributes, userns_fd, host::Recursion::yes);
     if (set == 0) return tree;
-    if (mount.is_caller_mount)
+    if (mount.is_caller_mount && !mount.is_workspace)
       return refuse(-set,
                     "map its files to the sandbox's user; this file system, or one mounted below it, has no idmapped "
                     "mounts (ext4, xfs, btrfs "
@@ -687,6 +722,10 @@ class Starter {
     // The image stays readable without the map; its files then seem to belong to nobody.
     const int plain = host::set_mount_attributes(tree.get(), mount.attributes, -1, host::Recursion::yes);
     if (plain < 0) return refuse(-plain, "set its mount attributes");
+    if (mount.is_workspace) {
+      mount.must_be_copied = true;
+      return tree;
+    }
     mark_weaker("ownership", "the file system of the image can't be idmapped: system files appear to belong to nobody");
     return tree;
   }

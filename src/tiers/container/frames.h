@@ -23,6 +23,7 @@ namespace belljar::container {
   STEP(mount, "mounting a folder")                                              \
   STEP(mount_dev, "mounting /dev")                                              \
   STEP(mount_writable, "mounting the writable space")                           \
+  STEP(workspace, "making the workspace")                                       \
   STEP(hand_over, "handing the writable space over")                            \
   STEP(mask_proc, "masking parts of /proc")                                     \
   STEP(hide_path, "hiding a path")                                              \

@@ -41,7 +41,7 @@ Result<void> map_own_ids(int proc_folder_fd, const ProgramIds& ids) {
   return write_map(proc_folder_fd, "gid_map", fmt::format("{} {} 1", ids.gid, ::getegid()));
 }
 
-Result<Fd> make_caller_map(unsigned base, const ProgramIds& ids) {
+Result<Fd> make_owner_map(const ProgramIds& owner, unsigned base, const ProgramIds& ids) {
   const pid_t parent = ::getpid();
   auto clone = host::clone_process(CLONE_NEWUSER, -1);
   if (!clone) {
@@ -56,8 +56,8 @@ Result<Fd> make_caller_map(unsigned base, const ProgramIds& ids) {
     ::_exit(0);
   }
   const Fd folder = TRY(open_proc_folder(clone->process.pid()));
-  TRY_VOID(write_map(folder.get(), "uid_map", fmt::format("{} {} 1", ::geteuid(), base + ids.uid)));
-  TRY_VOID(write_map(folder.get(), "gid_map", fmt::format("{} {} 1", ::getegid(), base + ids.gid)));
+  TRY_VOID(write_map(folder.get(), "uid_map", fmt::format("{} {} 1", owner.uid, base + ids.uid)));
+  TRY_VOID(write_map(folder.get(), "gid_map", fmt::format("{} {} 1", owner.gid, base + ids.gid)));
   auto userns = open_at(folder.get(), "ns/user", O_RDONLY);
   if (userns) return std::move(*userns);
   return fail(ErrorCode::host_unsupported,

@@ -18,9 +18,9 @@ Result<void> map_id_range(int proc_folder_fd, unsigned base);
 // The program's ids inside are the caller's own outside; needs no privilege.
 Result<void> map_own_ids(int proc_folder_fd, const ProgramIds& ids);
 
-// A user namespace that nothing runs in, which maps the caller's ids on disk to the sandbox program's ids (those of the
-// range at `base`): mounts idmapped by it show the caller's files as the program's own, and what the program writes
-// belongs to the caller. Returns its descriptor.
-Result<Fd> make_caller_map(unsigned base, const ProgramIds& ids);
+// A user namespace that nothing runs in, which maps the owner's ids on disk to the sandbox program's ids (those of the
+// range at `base`): mounts idmapped by it show the owner's files as the program's own, and what the program writes
+// belongs to the owner. Returns its descriptor.
+Result<Fd> make_owner_map(const ProgramIds& owner, unsigned base, const ProgramIds& ids);
 
 }  // namespace belljar::container

@@ -102,7 +102,8 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
   Arena arena(begin + sizeof(InitPlan), begin + kMemoryBytes);
   to.mounts = arena.list(from.mounts, [&](const PlannedMount& mount) {
     return InitMount{arena.text(mount.source), arena.text(mount.target), mount.device,          mount.inode,
-                     mount.attributes,         mount.is_folder,          mount.changes_allowed, mount.is_caller_mount};
+                     mount.attributes,         mount.is_folder,          mount.changes_allowed, mount.is_caller_mount,
+                     mount.is_workspace,       mount.must_be_copied};
   });
   to.root_links = arena.list(
       from.root_links, [&](const RootLink& link) { return InitLink{arena.text(link.name), arena.text(link.target)}; });

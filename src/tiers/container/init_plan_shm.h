@@ -26,6 +26,8 @@ struct InitMount {
   bool is_folder;
   bool changes_allowed;
   bool is_caller_mount;
+  bool is_workspace;
+  bool must_be_copied;
 };
 
 struct InitLink {
@@ -59,7 +61,8 @@ struct InitPlan {
   int stdin_read = -1;
   int stdout_write = -1;
   int stderr_write = -1;
-  int space_link = -1;  // with SandboxSpec::collect: a socket on which init hands its writable space over
+  int space_link =
+      -1;  // with SandboxSpec::collect or ::workspace: a socket on which init hands its writable space over
 
   // Before `go`: see StartPlan, whose members these are.
   std::span<const InitMount> mounts;

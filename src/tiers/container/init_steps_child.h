@@ -49,6 +49,10 @@ void receive_message(const InitPlan& plan, ParentMessage expected, Received* rec
 // takes the prepared mounts and the script that came with it (or clones the mounts itself, Privilege::user).
 void build_root(const InitPlan& plan, Received* received);
 
+// Makes the workspace that the program sees of the folder `mount_fd` (a detached mount), and attaches it at `place`.
+// The writable space is mounted at /tmp, and nothing over it yet.
+WorkspaceForm mount_workspace(const InitPlan& plan, const InitMount& mount, int mount_fd, int place);
+
 // Makes the root read-only; the last change to it.
 void lock_root(const InitPlan& plan);
 

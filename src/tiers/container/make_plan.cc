@@ -155,9 +155,33 @@ Result<PlannedMount> plan_caller_mount(const MountSpec& spec, const HostFacts& f
   return mount;
 }
 
+// Owners other than the folder's own stay strangers inside.
+Result<PlannedMount> plan_workspace(const std::string& source, const HostFacts& facts, std::string_view script_folder) {
+  const MountSpec spec{source, kWorkspaceTarget, MountAccess::read_only};
+  auto planned = plan_caller_mount(spec, facts, script_folder);
+  const auto refuse = [&](std::string_view why) {
+    return fail(ErrorCode::bad_workspace, fmt::format("--workspace {}: {}", source, why));
+  };
+  if (!planned) {
+    std::string_view why = planned.error().message;
+    const std::string flag = fmt::format("--mount {}:{}: ", source, kWorkspaceTarget);
+    if (why.starts_with(flag)) why.remove_prefix(flag.size());
+    return refuse(why);
+  }
+  if (!planned->is_folder) return refuse("this is a file; give the folder that it is in");
+  struct stat status{};
+  if (::fstat(planned->opened.get(), &status) != 0) return refuse(errno_text(errno));
+  planned->is_workspace = true;
+  planned->changes_allowed = true;
+  planned->owner_uid = status.st_uid;
+  planned->owner_gid = status.st_gid;
+  return planned;
+}
+
 Result<void> plan_socket_covers(StartPlan* plan) {
   for (const PlannedMount& mount : plan->mounts) {
-    if (!mount.is_caller_mount || !mount.is_folder) continue;
+    // A workspace shows no socket's service: an overlayfs has inodes of its own.
+    if (!mount.is_caller_mount || !mount.is_folder || mount.is_workspace) continue;
     const auto sockets = sockets_below(mount.opened.get());
     if (!sockets) return fail(sockets.error().code, fmt::format("{}: {}", mount.source, sockets.error().message));
     for (const std::string& path : *sockets) plan->sockets.push_back(fmt::format("{}/{}", mount.target, path));
@@ -166,6 +190,9 @@ Result<void> plan_socket_covers(StartPlan* plan) {
 }
 
 Result<void> plan_mounts(const SandboxSpec& spec, const HostFacts& facts, StartPlan* plan) {
+  if (!spec.workspace.empty()) {
+    plan->mounts.push_back(TRY(plan_workspace(spec.workspace, facts, plan->script_folder)));
+  }
   for (const MountSpec& mount : spec.mounts) {
     plan->mounts.push_back(TRY(plan_caller_mount(mount, facts, plan->script_folder)));
   }
@@ -193,13 +220,16 @@ Result<void> plan_own_folders(const SandboxSpec& spec, StartPlan* plan) {
       return each.is_caller_mount && is_within(collect.source, each.target);
     });
     if (is_image || mount != plan->mounts.end()) {
-      return fail(ErrorCode::bad_collect,
-                  fmt::format("--collect {}:{}: {}", collect.source, collect.destination,
-                              is_image ? fmt::format("{} belongs to the read-only image; files are collected from /tmp "
-                                                     "or from a new folder, such as /out",
-                                                     place)
-                                       : fmt::format("{} is mounted from the host, so the files are there already",
-                                                     mount->target)));
+      return fail(
+          ErrorCode::bad_collect,
+          fmt::format(
+              "--collect {}:{}: {}", collect.source, collect.destination,
+              is_image ? fmt::format("{} belongs to the read-only image; files are collected from /tmp "
+                                     "or from a new folder, such as /out",
+                                     place)
+              : mount->is_workspace
+                  ? fmt::format("{} is the workspace, whose changes are kept: see belljar changes", mount->target)
+                  : fmt::format("{} is mounted from the host, so the files are there already", mount->target)));
     }
     if (std::ranges::find(plan->own_folders, place) == plan->own_folders.end()) plan->own_folders.push_back(place);
   }
@@ -383,6 +413,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   TRY_VOID(check_open_files(spec.limits.open_files.value));
   plan.open_files = spec.limits.open_files.value;
   if (!is_unlimited(limit_row("file_size"), spec.limits.file_size.value)) plan.file_size = spec.limits.file_size.value;
+  if (!spec.workspace.empty()) plan.working_folder = kWorkspaceTarget;
   if (!spec.workdir.empty()) plan.working_folder = spec.workdir;
   if (plan.working_folder.empty()) plan.working_folder = kHome;
   return plan;

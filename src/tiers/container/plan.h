@@ -42,6 +42,10 @@ struct PlannedMount {
   std::uint64_t attributes = 0;  // MOUNT_ATTR_*
   bool changes_allowed = false;  // a Landlock rule grants changes below it
   bool is_caller_mount = false;  // mapped to the sandbox's uid rather than its root
+  bool is_workspace = false;     // not attached as it is, but seen through an overlay or as a copy
+  bool must_be_copied = false;   // of is_workspace: its files can't be shown as the program's own
+  unsigned owner_uid = 0;        // of is_workspace: whose files become the program's
+  unsigned owner_gid = 0;
 };
 
 struct RootLink {
@@ -103,6 +107,12 @@ struct StartPlan {
   MemoryArea own_arguments;
   MemoryArea own_environment;
 };
+
+// How the program sees the workspace; stands beside the writable space that init hands over.
+enum class WorkspaceForm : std::uint8_t { none, overlay, copy };
+
+// What the workspace's place in the writable space is called: the upper folder of an overlayfs, or the copy.
+inline constexpr const char* kWorkspaceUpper = "workspace";
 
 // What the parent sends on the control socket, in this order; one byte a packet.
 enum class ParentMessage : std::uint8_t {

@@ -147,7 +147,7 @@ void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner)
   int index = -1;
   for (const InitMount& mount : plan.mounts) {
     ++index;
-    if (mount.is_caller_mount != (owner == MountOwner::caller)) continue;
+    if (mount.is_caller_mount != (owner == MountOwner::caller) || mount.is_workspace) continue;
     const int place = make_target(plan, mount, index);
     check(plan, SetupStep::mount, host::attach_mount(mount_fds[index], place, ""), index);
     ::close(place);
@@ -157,9 +157,8 @@ void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner)
 
 // The supervisor reads through this descriptor what the program will have left. It shows the tmpfs alone, without what
 // is mounted on its other mounts, and keeps it when this mount namespace is gone.
-void hand_over_space(const InitPlan& plan, int space) {
-  char byte = 0;
-  iovec data{&byte, 1};
+void hand_over_space(const InitPlan& plan, int space, WorkspaceForm form) {
+  iovec data{&form, sizeof form};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof space)] = {};
   msghdr header{};
   header.msg_iov = &data;
@@ -195,8 +194,23 @@ void mount_own_folders(const InitPlan& plan) {
   }
 }
 
-// Places under one tmpfs, so that one limit on bytes and inodes bounds all: /tmp, /dev/shm and plan.own_folders.
-void mount_writable_space(const InitPlan& plan) {
+WorkspaceForm mount_planned_workspace(const InitPlan& plan, const int* mount_fds) {
+  int index = -1;
+  for (const InitMount& mount : plan.mounts) {
+    ++index;
+    if (!mount.is_workspace) continue;
+    const int place = make_target(plan, mount, index);
+    const WorkspaceForm form = mount_workspace(plan, mount, mount_fds[index], place);
+    ::close(place);
+    ::close(mount_fds[index]);
+    return form;
+  }
+  return WorkspaceForm::none;
+}
+
+// Places under one tmpfs, so that one limit on bytes and inodes bounds all: /tmp, /dev/shm, plan.own_folders and what
+// the program changes of the workspace.
+void mount_writable_space(const InitPlan& plan, const int* mount_fds) {
   constexpr SetupStep kStep = SetupStep::mount_writable;
   const host::FilesystemOption options[] = {{"size", plan.tmp_size}, {"nr_inodes", plan.tmp_inodes}, {"mode", "0755"}};
   const int space = check(plan, kStep, host::new_filesystem("tmpfs", options, 3, kQuiet));
@@ -206,6 +220,7 @@ void mount_writable_space(const InitPlan& plan) {
     check(plan, kStep, errno_result(::chmod(name, 01777)));
   }
   mount_own_folders(plan);
+  const WorkspaceForm workspace = mount_planned_workspace(plan, mount_fds);
   const int shm = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/shm", host::Recursion::no));
   const int tmp = check(plan, kStep, host::clone_mount(AT_FDCWD, "/tmp/tmp", host::Recursion::no));
   check(plan, kStep, host::attach_mount(tmp, AT_FDCWD, "/tmp"));
@@ -214,7 +229,7 @@ void mount_writable_space(const InitPlan& plan) {
   if (plan.privilege == Privilege::root) {
     check(plan, SetupStep::home, errno_result(::chown(kHome, plan.ids.uid, plan.ids.gid)));
   }
-  if (plan.space_link >= 0) hand_over_space(plan, space);
+  if (plan.space_link >= 0) hand_over_space(plan, space, workspace);
   ::close(shm);
   ::close(tmp);
   ::close(space);
@@ -389,7 +404,7 @@ void build_root(const InitPlan& plan, Received* received) {
   const int* mount_fds = plan.privilege == Privilege::root ? received->fds : cloned.fds;
   attach_mounts(plan, mount_fds, MountOwner::image);
   fill_dev(plan, cloned);
-  mount_writable_space(plan);
+  mount_writable_space(plan, mount_fds);
   make_links(plan, LinkPlace::writable_space);
   attach_mounts(plan, mount_fds, MountOwner::caller);
   lock_settings(plan);

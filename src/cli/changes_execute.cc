@@ -1,0 +1,232 @@
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <optional>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/execute.h"
+#include "cli/run_command.h"
+#include "files/apply.h"
+#include "files/change_store.h"
+#include "files/text_diff.h"
+#include "host/open_path.h"
+#include "spec/errors.h"
+#include "spec/limits.h"
+
+namespace belljar {
+namespace {
+
+constexpr std::size_t kPathBytesShown = 4096;
+constexpr std::size_t kShownBytesMax = std::size_t{4} << 20;  // of one file in a diff
+
+Result<ChangeStore> open_store() {
+  const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
+  return ChangeStore::open(TRY(change_store_folder(lookup)));
+}
+
+std::string size_text(std::uint64_t bytes) {
+  return bytes < kMiB ? fmt::format("{:.1f} KiB", static_cast<double>(bytes) / static_cast<double>(kKiB))
+                      : fmt::format("{:.1f} MiB", static_cast<double>(bytes) / static_cast<double>(kMiB));
+}
+
+std::string age_text(std::int64_t seconds) {
+  if (seconds < 120) return fmt::format("{} s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{} min", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{} h", seconds / 3600);
+  return fmt::format("{} days", seconds / 86400);
+}
+
+// A name as it is where it is harmless, else in quotes with what a terminal would act on made visible.
+std::string shown_name(const std::string& name) {
+  const std::string quoted = quote(name, kPathBytesShown);
+  return quoted.size() == name.size() + 2 ? name : quoted;
+}
+
+std::string neutral(std::string_view text) {
+  std::string out;
+  TerminalNeutraliser neutraliser;
+  neutraliser.feed(text, out);
+  neutraliser.finish(out);
+  return out;
+}
+
+Json change_row(const Change& change) {
+  Json row = {{"path", change.path}};
+  if (!is_utf8(change.path)) row["path_shown"] = quote(change.path, kPathBytesShown);
+  row["change"] = file_change_name(change.change);
+  row["kind"] = change.kind == FileKind::folder ? "folder" : change.kind == FileKind::link ? "link" : "file";
+  row["size"] = change.size;
+  row["sha256"] = change.sha256;
+  return row;
+}
+
+Result<std::string> list(const ChangesRequest& request) {
+  const ChangeStore store = TRY(open_store());
+  const std::int64_t now = ::time(nullptr);
+  Json sets = Json::array();
+  std::string text = fmt::format("{:<9} {:>8} {:>10} {:>8} {}\n", "ID", "AGE", "SIZE", "CHANGES", "WORKSPACE");
+  for (const ListedChangeset& set : store.list()) {
+    const std::int64_t created_s = set.changeset.created_ns / 1'000'000'000;
+    const std::int64_t age_s = std::max<std::int64_t>(0, now - created_s);
+    text += fmt::format("{:<9} {:>8} {:>10} {:>8} {}\n", set.id, age_text(age_s), size_text(set.size),
+                        set.changeset.changes.size(), shown_name(set.changeset.workspace));
+    Json changes = Json::array();
+    for (const Change& change : set.changeset.changes) changes.push_back(change_row(change));
+    sets.push_back(
+        {{"id", set.id},
+         {"workspace", set.changeset.workspace},
+         {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(created_s)))},
+         {"age_s", age_s},
+         {"size", set.size},
+         {"changes", std::move(changes)}});
+  }
+  return request.json ? dump_json({{"changesets", std::move(sets)}}) + "\n" : text;
+}
+
+// The content on the host, as the program saw it; nothing where it can't be shown.
+std::optional<std::string> read_before(const Change& change, int workspace_fd) {
+  const auto file = host::open_on_same_mount(workspace_fd, change.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  struct stat status{};
+  if (!file || ::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  auto content = read_all(file->get(), kShownBytesMax);
+  return content ? std::optional(std::move(*content)) : std::nullopt;
+}
+
+std::string file_diff(const KeptChangeset& kept, const Change& change, int workspace_fd) {
+  const std::string name = shown_name(change.path);
+  std::optional<std::string> before = "";
+  std::optional<std::string> after = "";
+  if (change.change != FileChange::added) before = read_before(change, workspace_fd);
+  if (change.change != FileChange::deleted) {
+    auto content = read_file_at(kept.contents.get(), change.sha256.c_str(), kShownBytesMax);
+    after = content ? std::optional(std::move(*content)) : std::nullopt;
+  }
+  const auto summary = [&](std::string_view why) {
+    const std::string sizes = change.change == FileChange::added ? size_text(change.size)
+                              : change.change == FileChange::deleted
+                                  ? size_text(change.before.size)
+                                  : fmt::format("{} -> {}", size_text(change.before.size), size_text(change.size));
+    return fmt::format("{}: {} ({})\n", name, why, sizes);
+  };
+  if (!before || !after) return summary("not shown: too large, or not to be read");
+  if (is_binary(*before) || is_binary(*after)) return summary("binary");
+  const std::string hunks = unified_hunks(*before, *after);
+  if (hunks.empty()) return "";
+  return fmt::format("--- {}\n+++ {}\n{}", change.change == FileChange::added ? "/dev/null" : "a/" + name,
+                     change.change == FileChange::deleted ? "/dev/null" : "b/" + name, neutral(hunks));
+}
+
+std::string change_diff(const KeptChangeset& kept, const Change& change, int workspace_fd) {
+  std::string kind = change.kind == FileKind::folder ? "folder" : "file";
+  std::string what;
+  if (change.kind == FileKind::link) {
+    kind = "symbolic link";
+    if (change.change != FileChange::deleted) what = " -> " + quote(change.link_target, kPathBytesShown);
+  } else if (change.kind == FileKind::regular && change.change != FileChange::deleted && change.is_executable) {
+    kind = "executable file";
+  }
+  std::string note;
+  const HostSide side = compare_host_side(kept, change, workspace_fd);
+  if (side == HostSide::different) note = "; the host's side has changed since the run";
+  if (side == HostSide::as_changed) note = "; applied already";
+  std::string text =
+      fmt::format("{} {} {}{}{}\n", file_change_name(change.change), kind, shown_name(change.path), what, note);
+  if (change.kind == FileKind::regular) text += file_diff(kept, change, workspace_fd);
+  return text;
+}
+
+// Each change is written as it is made: together they may be large.
+Result<std::string> diff(const ChangesRequest& request) {
+  const ChangeStore store = TRY(open_store());
+  const KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::reading));
+  const auto selected = TRY(select_changes(kept.changeset, request.paths));
+  const Fd workspace = TRY(open_changed_folder(kept.changeset));
+  for (const Change* change : selected) {
+    const auto written = write_all(STDOUT_FILENO, change_diff(kept, *change, workspace.get()));
+    if (!written) return fail(ErrorCode::internal, fmt::format("stdout: {}", errno_text(written.error().value)));
+  }
+  return "";
+}
+
+Json left_out_json(const std::vector<LeftOut>& left_out) {
+  Json rows = Json::array();
+  for (const LeftOut& left : left_out) rows.push_back({{"path", left.path}, {"reason", one_line(left.reason)}});
+  return rows;
+}
+
+// `text` goes to stdout, `notes` to stderr; `complaint` says that not all was done.
+struct Reply {
+  std::string text;
+  std::vector<std::string> notes;
+  std::optional<Error> complaint;
+};
+
+Result<Reply> apply(const ChangesRequest& request) {
+  const ChangeStore store = TRY(open_store());
+  KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::working));
+  const Applied applied = TRY(apply_changes(kept, request.paths));
+  TRY_VOID(store.put_back(kept));
+  std::string text;
+  Json changes = Json::array();
+  for (const Change& change : applied.applied) {
+    text += fmt::format("{} {}\n", file_change_name(change.change), shown_name(change.path));
+    changes.push_back(change_row(change));
+  }
+  if (request.json) {
+    text = dump_json({{"applied", std::move(changes)}, {"left_out", left_out_json(applied.left_out)}}) + "\n";
+  }
+  Reply reply{.text = std::move(text)};
+  for (const LeftOut& left : applied.left_out) {
+    reply.notes.push_back(fmt::format("not applied: {}: {}", quote(left.path, kPathBytesShown), left.reason));
+  }
+  const std::size_t left = applied.left_out.size();
+  if (left > 0) {
+    reply.complaint =
+        Error{ErrorCode::bad_changes, fmt::format("{} of {} changes were left out, and are still kept as {}", left,
+                                                  left + applied.applied.size(), kept.id)};
+  }
+  return reply;
+}
+
+Result<std::string> discard(const ChangesRequest& request) {
+  const ChangeStore store = TRY(open_store());
+  const KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::working));
+  if (const auto workspace = open_changed_folder(kept.changeset)) clear_leftovers(kept, workspace->get());
+  TRY_VOID(store.remove(kept));
+  return fmt::format("discarded {}\n", kept.id);
+}
+
+Result<Reply> carry_out(const ChangesRequest& request) {
+  switch (request.verb) {
+    case ChangesVerb::list:
+      return Reply{TRY(list(request)), {}, std::nullopt};
+    case ChangesVerb::diff:
+      return Reply{TRY(diff(request)), {}, std::nullopt};
+    case ChangesVerb::apply:
+      return apply(request);
+    case ChangesVerb::discard:
+      return Reply{TRY(discard(request)), {}, std::nullopt};
+  }
+  return fail(ErrorCode::internal, "a changes command without a body");
+}
+
+}  // namespace
+
+int execute_changes(const ChangesRequest& request) {
+  const auto reply = carry_out(request);
+  if (!reply) return report_error(reply.error(), request.json);
+  const bool is_written = write_all(STDOUT_FILENO, reply->text).has_value();
+  for (const std::string& note : reply->notes) say(note);
+  if (reply->complaint) return report_error(*reply->complaint, false);
+  return is_written ? 0 : error_exit_status(ErrorCode::internal);
+}
+
+}  // namespace belljar
