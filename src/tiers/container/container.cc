@@ -466,6 +466,14 @@ Result<std::vector<WritablePlace>> ContainerSandbox::take_writable_places() {
   return places;
 }
 
+// In a chroot the root is no mount point (proc_pid_mountinfo(5)): the fifth field of no line, before its options, is
+// "/".
+bool is_chrooted() {
+  constexpr std::size_t kTextBytesMax = 4 * 1024 * 1024;
+  const auto text = read_file_at(AT_FDCWD, "/proc/self/mountinfo", kTextBytesMax);
+  return text && text->find(" / rw") == std::string::npos && text->find(" / ro") == std::string::npos;
+}
+
 // Starts one sandbox; each function is a step that leaves what it made in the ContainerSandbox, whose destructor undoes
 // it.
 class Starter {
@@ -618,6 +626,10 @@ class Starter {
   static std::string describe_clone_failure(int error) {
     switch (error) {
       case EPERM:
+        if (is_chrooted()) {
+          return "this process runs in a chroot, and the kernel lets nobody make user namespaces there; enter the tree "
+                 "with pivot_root (`unshare --mount`, systemd-nspawn, a container) instead";
+        }
         return "this user may not make user namespaces; allow it (sysctl kernel.unprivileged_userns_clone=1, or on "
                "Ubuntu "
                "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for belljar), or run as root";
