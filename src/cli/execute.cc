@@ -167,6 +167,9 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
                     outcome.changes_id, outcome.changes_id));
   }
   say_what_was_refused(outcome);
+  if (::isatty(STDERR_FILENO) == 1) {
+    for (const std::string& warning : outcome.warnings) say("close to a limit: " + warning);
+  }
   if (!outcome.reason.empty()) {
     const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0;
     say(outcome.reason + (was_killed && !options.json ? "; output so far is above" : ""));
@@ -188,6 +191,8 @@ int execute_run(const SandboxSpec& asked, const RunOptions& options) {
     if (!limits) return report_refusal(limits.error(), options);
     spec.limits = *limits;
   }
+  const bool is_read = options.json || options.status_fd || !options.profile.empty() || ::isatty(STDERR_FILENO) == 1;
+  spec.account = is_read ? Account::always : Account::of_failures;
   if (const auto loaded = load_named_path(spec); !loaded) return report_refusal(loaded.error(), options);
   std::optional<Recorder> recorder;
   if (!options.profile.empty()) {

@@ -11,6 +11,10 @@
 
 namespace belljar {
 
+// Whether a run's use is read from the control groups (some 0.1 ms). Of a program that exited with 0, who reads only
+// the exit status has no use for it.
+enum class Account { always, of_failures };
+
 enum class MountAccess { read_only, read_write };
 
 struct MountSpec {
@@ -88,6 +92,7 @@ struct SandboxSpec {
   std::string workdir;                    // absolute, inside; empty: the workspace, or else HOME
   StdinSource stdin_source = StdinSource::inherit;
   OutputPolicy output_policy = OutputPolicy::truncate;
+  Account account = Account::always;
   std::optional<TerminalSpec> terminal;  // stdin, stdout and stderr are this; there is no separate stderr then
 
   // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.

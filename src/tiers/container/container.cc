@@ -364,6 +364,7 @@ std::uint64_t ContainerSandbox::started_us() const {
 }
 
 void ContainerSandbox::read_group_usage() {
+  if (spec_.account == Account::of_failures && exit_.exit_code == 0) return;
   const auto usage = cgroups_->usage();
   if (!usage) return;
   exit_.usage.cpu_user_ms = usage->cpu_user_ms;
