@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from harness import TOP, Case, both_callers, main, shared_folder
+from harness import TOP, Case, both_callers, main, root_only, shared_folder
 
 sys.path.insert(0, str(TOP / "tests" / "images"))
 from saved_images import Image, Layer, busybox_layer, busybox_tree, digest, pack  # noqa: E402
@@ -177,6 +177,28 @@ class Forms(ImageCase):
                 self.assert_runs(name)
                 self.assertEqual(self.ok("--image", name), "upper")
                 self.assertIn("MADE=umoci\n", self.ok("--image", name, "--", "env"))
+
+
+@root_only
+class WholeDistribution(ImageCase):
+    """A Debian that mmdebstrap makes from the package archive."""
+
+    def test_a_debian(self):
+        self.need("mmdebstrap")
+        saved = self.work / "debian.tar"
+        sources = Path("/etc/apt/sources.list")
+        made = subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", "--include=python3-minimal", "bookworm", saved,
+                               *([sources] if sources.exists() and sources.read_text().strip() else [])],
+                              capture_output=True, text=True, check=False)
+        self.assertIn(made.returncode, (0, 1, 25), made.stderr[-2000:])
+        self.load("debian", saved)
+        before = tree_hash(self.trees()[0])
+        program = self.write("here.py", "import os, sys\nprint(open('/etc/debian_version').read()[:2], sys.executable, os.getuid())")
+        self.assertEqual(self.ok("--image", "debian", program), "12 /usr/bin/python3 0\n")
+        self.assertEqual(self.ok("--image", "debian", "--", "sh", "-c", "dpkg -l | grep -c ^ii; echo x 2>/dev/null > /etc/x || echo kept").split()[-1], "kept")
+        self.run_in("--image", "debian", "--", "sh", "-c", "chmod -R 777 / ; rm -rf /usr /etc /var; apt-get update")
+        self.assertEqual(tree_hash(self.trees()[0]), before)
+        self.assertEqual(self.images("rm", "debian").status, 0)
 
 
 @both_callers

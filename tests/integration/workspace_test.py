@@ -164,6 +164,13 @@ class Workspace(WorkspaceCase):
         self.assertEqual(self.diff(id, "sub"), "deleted file sub/deep/two\n--- a/sub/deep/two\n+++ /dev/null\n@@ -1 +0,0 @@\n-two\n")
         self.assertIn("nothing was changed at", str(self.changes("diff", id, "nowhere", status=125)))
 
+    def test_diff_does_nothing_to_a_terminal(self):
+        id = self.change("printf 'a\\033]0;title\\007\\033[2Jb\\r\\302\\233 31m\\n' > escapes; printf x > \"$(printf 'n\\033[31mame')\"")
+        shown = self.diff(id)
+        self.assertIn("+a", shown)
+        for bad in ("\033", "\007", "\r", "\x9b"):
+            self.assertNotIn(bad, shown)
+
     def test_patch_takes_the_diff(self):
         self.need("patch")
         id = self.change("seq 200 | grep -v 7 > one; seq 5 > new; sed -i 's/1/2/' src/main.c; rm sub/deep/two")
