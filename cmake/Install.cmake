@@ -34,6 +34,11 @@ set(script "CREATE ${CMAKE_BINARY_DIR}/libbelljar.a\n")
 foreach(archive ${archives})
   string(APPEND script "ADDLIB $<TARGET_FILE:${archive}>\n")
 endforeach()
+# International host names: other projects need no packages for them either.
+foreach(name idn2 unistring)
+  find_library(BELLJAR_ARCHIVE_${name} lib${name}.a REQUIRED)
+  string(APPEND script "ADDLIB ${BELLJAR_ARCHIVE_${name}}\n")
+endforeach()
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/merge.mri CONTENT "${script}SAVE\nEND\n")
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/libbelljar.a
   COMMAND ${CMAKE_AR} -M < ${CMAKE_BINARY_DIR}/merge.mri
@@ -45,7 +50,8 @@ install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDI
 
 # The public header and what it includes, side by side below include/belljar.
 install(FILES ${CMAKE_SOURCE_DIR}/include/belljar/belljar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar)
-foreach(header base/result.h spec/errors.def spec/errors.h spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
+foreach(header base/result.h spec/egress_rule.h spec/errors.def spec/errors.h spec/host_name.h spec/ip_address.h
+    spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar/${folder})
 endforeach()

@@ -485,6 +485,9 @@ class Starter {
     const CallerPrivilege caller = caller_privilege();
     is_root_ = caller.privilege == Privilege::root;
     own_ = TRY(read_own_stat());
+    if (!sandbox_->spec_.allow.empty()) {
+      return fail(ErrorCode::cannot_enforce, "--allow: this version decides on hosts, but has no way out yet");
+    }
     TRY_VOID(open_loaded_image());
     TRY_VOID(connect());
     if (host_has_only_cgroup_v2()) TRY_VOID(make_cgroups());
