@@ -72,15 +72,15 @@ Result<EgressRule> make_wildcard(std::string_view text, std::string_view where) 
   return rule;
 }
 
-Result<void> check_literal(const Host& host, std::string_view where) {
-  const IpKind kind = kind_of(*host.address);
+Result<void> check_literal(const IpAddress& address, std::string_view where) {
+  const IpKind kind = kind_of(address);
   if (kind == IpKind::loopback) {
     return bad(where, fmt::format("{} is the sandbox's own loopback inside; to reach a service on this host's "
                                   "loopback, allow a name for it with allow_private = true",
-                                  host.text));
+                                  format_ip(address)));
   }
   if (kind == IpKind::multicast || kind == IpKind::embedded || kind == IpKind::reserved) {
-    return bad(where, fmt::format("{} is {}, which can't be allowed", host.text, kind_text(kind)));
+    return bad(where, fmt::format("{} is {}, which can't be allowed", format_ip(address), kind_text(kind)));
   }
   return {};
 }
@@ -123,7 +123,7 @@ Result<EgressRule> parse_egress_host(std::string_view text, std::string_view whe
                                   "*.example.org, 203.0.113.7 or [2001:db8::7]",
                                   quote(text)));
   }
-  if (host->is_literal()) TRY_VOID(check_literal(*host, where));
+  if (host->address) TRY_VOID(check_literal(*host->address, where));
   if (host->text == "localhost" || is_below(host->text, "localhost")) {
     return bad(where, "localhost is the sandbox itself inside, and needs no rule");
   }
