@@ -26,6 +26,7 @@ function(belljar_archives_of target found)
 endfunction()
 
 install(TARGETS belljar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS belljar-egress RUNTIME DESTINATION libexec/belljar)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
@@ -33,6 +34,11 @@ belljar_archives_of(belljar_supervisor archives)
 set(script "CREATE ${CMAKE_BINARY_DIR}/libbelljar.a\n")
 foreach(archive ${archives})
   string(APPEND script "ADDLIB $<TARGET_FILE:${archive}>\n")
+endforeach()
+# International host names: other projects need no packages for them either.
+foreach(name idn2 unistring)
+  find_library(BELLJAR_ARCHIVE_${name} lib${name}.a REQUIRED)
+  string(APPEND script "ADDLIB ${BELLJAR_ARCHIVE_${name}}\n")
 endforeach()
 file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/merge.mri CONTENT "${script}SAVE\nEND\n")
 add_custom_command(OUTPUT ${CMAKE_BINARY_DIR}/libbelljar.a
@@ -45,7 +51,8 @@ install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDI
 
 # The public header and what it includes, side by side below include/belljar.
 install(FILES ${CMAKE_SOURCE_DIR}/include/belljar/belljar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar)
-foreach(header base/result.h spec/errors.def spec/errors.h spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
+foreach(header base/result.h spec/egress_rule.h spec/errors.def spec/errors.h spec/host_name.h spec/ip_address.h
+    spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar/${folder})
 endforeach()

@@ -87,7 +87,7 @@ constexpr Command kCommands[] = {
     {"run", "SCRIPT [ARGS]", "run a script or a command in a new sandbox", run},
     {"image", "load|ls|rm ...", "bring root file systems for run --image", image_command},
     {"changes", "list|diff|apply ...", "look at what runs changed in a workspace, and apply it", changes_command},
-    {"policy", "show", "print the policy that a run would have", policy_command},
+    {"policy", "show|check", "print the policy of a run; ask what it lets reach", policy_command},
     {"runs", "[--profile P]", "list the runs that run --profile recorded", runs_command},
     {"show", "RUN", "show what is recorded of a run", show_command},
     {"calibrate", "--profile P", "propose limits from what recorded runs used", calibrate_command},

@@ -68,8 +68,9 @@ TEST(Options, SaysWhatWasMeant) {
   EXPECT_EQ(read({"---"}), "unknown option ---; --help lists the options");
   EXPECT_EQ(read({"--=1"}), "unknown option --; --help lists the options");
   EXPECT_EQ(read({"--\x1b[2J\n"}), "unknown option --\\x1b[2J\\n; --help lists the options");
-  EXPECT_EQ(read({"--allow", "example.org"}),
-            "--allow: network rules are not available in this version: a sandbox has no network at all");
+  EXPECT_EQ(read({"--network", "host"}),
+            "--network: there is no such network rule; what a program can reach is named by allow: --allow HOST, or "
+            "allow = [\"HOST\"] in a policy file");
 }
 
 TEST(Options, WantsAValueWhereOneBelongs) {

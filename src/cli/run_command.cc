@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/options.h"
+#include "cli/policy_check.h"
 #include "spec/checks.h"
 #include "spec/errors.h"
 
@@ -255,8 +256,10 @@ std::string run_help() {
 }
 
 std::string policy_help() {
-  return "usage: belljar policy show [--policy FILE] [OPTIONS of belljar run]\n\n"
-         "Prints the policy that a run with these options would have, as a policy file (TOML).\n";
+  return "usage: belljar policy show [--policy FILE] [OPTIONS of belljar run]\n"
+         "       belljar policy check --url URL [FILE...]\n\n"
+         "show prints the policy that a run with these options would have, as a policy file (TOML). check says\n"
+         "whether policy files let a program reach a URL, and by which rule.\n";
 }
 
 int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
@@ -278,11 +281,13 @@ int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
 int policy_command(std::span<char* const> arguments) {
   const std::string_view verb = arguments.empty() ? "" : arguments[0];
   if (verb == "--help") return write_all(STDOUT_FILENO, policy_help()) ? 0 : error_exit_status(ErrorCode::internal);
+  if (verb == "check") return policy_check_command(arguments.subspan(1));
   if (verb != "show") {
     return report_refusal(
-        {ErrorCode::usage, verb.empty()
-                               ? "policy needs a word after it: belljar policy show"
-                               : fmt::format("unknown command policy {}; did you mean policy show?", one_line(verb))},
+        {ErrorCode::usage,
+         verb.empty()
+             ? "policy needs a word after it: belljar policy show, or belljar policy check"
+             : fmt::format("unknown command policy {}; there are policy show and policy check", one_line(verb))},
         {});
   }
   const std::vector<Option> table = all_options();

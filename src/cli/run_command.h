@@ -1,4 +1,4 @@
-// `belljar run` and `belljar policy show`: from arguments to a checked SandboxSpec.
+// `belljar run` and `belljar policy`: from arguments to a checked SandboxSpec.
 #pragma once
 
 #include <functional>

@@ -176,7 +176,9 @@ TEST(Run, RefusesInOneLine) {
   EXPECT_THAT(refusal({"--", ""}), HasSubstr("name is empty"));
   EXPECT_EQ(refusal({"--memroy", "1G", "a.py"}), "unknown option --memroy; did you mean --memory?");
   EXPECT_EQ(refusal({"--network", "a.py"}),
-            "--network: network rules are not available in this version: a sandbox has no network at all");
+            "--network: there is no such network rule; what a program can reach is named by allow: --allow HOST, or "
+            "allow = [\"HOST\"] in a policy file");
+  EXPECT_THAT(refusal({"--allow", "*", "a.py"}), HasSubstr("--allow: everything can't be allowed"));
   EXPECT_EQ(refusal({"--isolation", "wasm", "a.py"}),
             "--isolation: this version has no tier \"wasm\"; known: container");
   EXPECT_EQ(refusal({"-e", "BELLJAR_NOT_SET", "a.py"}),
@@ -267,8 +269,8 @@ TEST(PolicyShow, RefusesInOneLine) {
     EXPECT_THAT(ran.out, IsEmpty());
     return ran.err;
   };
-  EXPECT_EQ(refused({}), "belljar: policy needs a word after it: belljar policy show\n");
-  EXPECT_EQ(refused({"shwo"}), "belljar: unknown command policy shwo; did you mean policy show?\n");
+  EXPECT_EQ(refused({}), "belljar: policy needs a word after it: belljar policy show, or belljar policy check\n");
+  EXPECT_EQ(refused({"shwo"}), "belljar: unknown command policy shwo; there are policy show and policy check\n");
   EXPECT_EQ(refused({"show", "a.py"}), "belljar: policy show takes options only, not \"a.py\"\n");
   EXPECT_EQ(refused({"show", "--json"}), "belljar: policy show does not take --json; it prints TOML\n");
   EXPECT_THAT(refused({"show", "--memory", "0"}), HasSubstr("out of range"));

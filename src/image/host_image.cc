@@ -27,7 +27,7 @@ namespace belljar {
 namespace {
 
 // Raised whenever build_image() would make something else of the same host.
-constexpr std::uint64_t kFormatVersion = 3;
+constexpr std::uint64_t kFormatVersion = 4;
 
 // The copies are compared with the host when the last comparison is older than this: the key below does not see a
 // change inside a folder that it does not name, such as a file that was made private by hand.

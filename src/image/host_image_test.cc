@@ -531,7 +531,7 @@ TEST_F(RealHostTest, NoLinkDanglesInsideThatResolvesOutside) {
 }
 
 TEST_F(RealHostTest, EverythingInEtcIsOursOrPublicOnTheHost) {
-  const std::set<std::string> ours = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "mtab"};
+  const std::set<std::string> ours = {"passwd", "group", "hosts", "hostname", "nsswitch.conf", "resolv.conf", "mtab"};
   int files = 0;
   for (const auto& entry : fs::recursive_directory_iterator(image_->etc_path)) {
     const std::string name = entry.path().lexically_relative(image_->etc_path);

@@ -203,6 +203,7 @@ Result<void> ImageBuilder::write_own_files() {
   TRY_VOID(write_file("etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"));
   TRY_VOID(write_file("etc/hosts", "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost sandbox\n"));
   TRY_VOID(write_file("etc/hostname", "sandbox\n"));
+  TRY_VOID(write_file("etc/resolv.conf", ""));  // to be covered where a sandbox has a name server of its own
   TRY_VOID(write_file("etc/nsswitch.conf",
                       "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\n"
                       "protocols: files\nservices: files\nethers: files\nrpc: files\n"));

@@ -43,6 +43,9 @@ constexpr Constant kConstants[] = {
     CONSTANT(S_IFIFO),
     CONSTANT(S_IFSOCK),
     CONSTANT(RLIMIT_CORE),
+    // fcntl(2)
+    CONSTANT(F_GETFL),
+    CONSTANT(F_SETPIPE_SZ),
     // clone(2), unshare(2)
     CONSTANT(CLONE_VM),
     CONSTANT(CLONE_FS),

@@ -94,7 +94,7 @@ std::string_view form_text(PolicyForm form) {
     case PolicyForm::table:
       break;
   }
-  return "table; see below";
+  return "see below";
 }
 
 std::string flags_of_key(std::string_view key) {
@@ -150,7 +150,14 @@ Result<std::string> policy_page() {
       "(an\n"
       "absolute path inside, not at or below /proc, /dev or /sys) and `access`, which is `\"ro\"` (the default) or "
       "`\"rw\"`.\n"
-      "There are no keys for the network: in this version a sandbox has none at all.\n\n"
+      "`allow` lists what the program can reach on a network. Each entry is a text as `--allow` takes it, or a table "
+      "with\n"
+      "`host`, and where wanted `ports` (numbers; without it 80 and 443), `methods` and `paths` of HTTP requests (a "
+      "path "
+      "may end\n"
+      "with `*`), and `allow_private` (true lets a name lead to private, loopback and link-local addresses). An empty "
+      "list\n"
+      "allows nothing.\n\n"
       "An example, as `belljar policy show` prints it:\n\n```toml\n";
   page += TRY(example_policy());
   return page + "```\n";

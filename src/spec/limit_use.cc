@@ -116,6 +116,16 @@ void use_of_workspace_entries(const Outcome&, LimitUse&) {}
 
 void use_of_collect_entries(const Outcome&, LimitUse&) {}
 
+void use_of_net_connections(const Outcome&, LimitUse&) {}
+
+void use_of_net_rate(const Outcome&, LimitUse&) {}
+
+void use_of_net_size(const Outcome& outcome, LimitUse& use) {
+  use.used = measured(outcome.usage.net_sent_bytes + outcome.usage.net_received_bytes);
+}
+
+void use_of_net_idle(const Outcome&, LimitUse&) {}
+
 }  // namespace
 
 std::vector<LimitUse> limit_uses(const Outcome& outcome) {

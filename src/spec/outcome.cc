@@ -83,6 +83,8 @@ Json usage_record(const Usage& usage) {
           {"disk_written_inodes", usage.disk_written_inodes},
           {"disk_peak_bytes", usage.disk_peak_bytes},
           {"disk_peak_inodes", usage.disk_peak_inodes},
+          {"net_sent_bytes", usage.net_sent_bytes},
+          {"net_received_bytes", usage.net_received_bytes},
           {"start_us", unless_zero(usage.start_us)}};
 }
 
@@ -94,6 +96,18 @@ Json denials_record(const std::vector<Denial>& denials) {
                       {"rule", denial.rule},
                       {"hint", denial.hint},
                       {"count", denial.count}});
+  }
+  return record;
+}
+
+Json network_record(const std::vector<NetworkUse>& uses) {
+  Json record = Json::array();
+  for (const NetworkUse& use : uses) {
+    record.push_back({{"target", use.target},
+                      {"rule", use.rule},
+                      {"count", use.count},
+                      {"sent_bytes", use.sent_bytes},
+                      {"received_bytes", use.received_bytes}});
   }
   return record;
 }
@@ -223,6 +237,7 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["limits"] = limits_record(outcome.limits);
   record["denials"] = denials_record(outcome.denials);
   record["warnings"] = outcome.warnings;
+  record["network"] = network_record(outcome.network);
   if (streams != StreamContent::omitted_with_files) {
     record["files"] = files_record(outcome.files);
     record["files_skipped"] = skipped_record(outcome.files_skipped);

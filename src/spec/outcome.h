@@ -57,16 +57,27 @@ struct Usage {
   std::uint64_t disk_written_inodes = 0;  // files and folders there
   std::uint64_t disk_peak_bytes = 0;      // the most that any look has seen there
   std::uint64_t disk_peak_inodes = 0;
-  std::uint64_t start_us = 0;  // from the call to the execution of the program
+  std::uint64_t net_sent_bytes = 0;      // to hosts that the allowlist names
+  std::uint64_t net_received_bytes = 0;  // from them
+  std::uint64_t start_us = 0;            // from the call to the execution of the program
 };
 
 // Something the program asked for and did not get.
 struct Denial {
-  std::string kind;    // "syscall", "tasks", "memory", "disk", ...
+  std::string kind;    // "network", "tasks", "memory"
   std::string target;  // what was asked for
   std::string rule;    // what refused it
   std::string hint;    // the flag that would allow it, or why none does
   std::uint64_t count = 1;
+};
+
+// A host that the program was allowed to reach, and did.
+struct NetworkUse {
+  std::string target;  // "example.org:443"
+  std::string rule;    // the rule that allowed it
+  std::uint64_t count = 1;
+  std::uint64_t sent_bytes = 0;
+  std::uint64_t received_bytes = 0;
 };
 
 // A wall or limit that holds, but less than in full.
@@ -111,6 +122,7 @@ struct Outcome {
   Usage usage;
   Limits limits;
   std::vector<Denial> denials;
+  std::vector<NetworkUse> network;
   std::vector<std::string> warnings;  // limits that the run came close to
   std::vector<FileRecord> files;
   std::vector<SkippedFile> files_skipped;

@@ -25,8 +25,8 @@ TEST(Outcome, HasTheKeysOfTheRecord) {
   for (const auto& member : record.items()) keys.push_back(member.key());
   EXPECT_THAT(keys, ElementsAre("status", "exit_code", "signal", "reason", "error", "stdout", "stdout_truncated",
                                 "stdout_bytes_total", "stderr", "stderr_truncated", "stderr_bytes_total", "duration_ms",
-                                "usage", "limits", "denials", "warnings", "files", "files_skipped", "files_truncated",
-                                "changes_id", "isolation"));
+                                "usage", "limits", "denials", "warnings", "network", "files", "files_skipped",
+                                "files_truncated", "changes_id", "isolation"));
   EXPECT_EQ(record["limits"]["memory_bytes"], 256 * kMiB);
   EXPECT_EQ(record["limits"]["timeout_ms"], 30000);
   EXPECT_EQ(record["limits"]["cpus"], 1.0);

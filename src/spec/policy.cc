@@ -46,6 +46,10 @@ constexpr PolicyKey kKeys[] = {
      &RunPolicy::set_collect_existing},
     {"pass_environment", PolicyForm::list, "names of variables whose values are the caller's (the flag is -e NAME)",
      &RunPolicy::add_pass_environment},
+    {"allow", PolicyForm::table,
+     "what the program can reach on a network: texts as of --allow, or tables with host, ports, methods, paths and "
+     "allow_private; without any, nothing",
+     nullptr},
     {"limits", PolicyForm::table, "resource limits by name", nullptr},
     {"environment", PolicyForm::table, "variables and their values", nullptr},
     {"mounts", PolicyForm::table, "files and folders of the host", nullptr},
@@ -65,6 +69,9 @@ constexpr PolicyFlag kFlags[] = {
     {"workspace", "DIR", "", "workspace",
      "let it change a folder in a view of its own, /workspace; belljar changes then shows and applies what it changed",
      &RunPolicy::set_workspace},
+    {"allow", "HOST[:PORTS]", "", "allow",
+     "let the program reach this host (example.org, '*.example.org', 203.0.113.7:8443); ports 80 and 443 unless named",
+     &RunPolicy::add_allow_text},
     {"collect", "SRC:DST", "", "collect",
      "at the end, save files from inside (/out or '/tmp/*.png') to a folder of the host; /out is made for it",
      &RunPolicy::add_collect_text},
@@ -81,8 +88,8 @@ constexpr PolicyFlag kFlags[] = {
     {"isolation", "TIER", "", "tier", "what stands between the program and the host: container", &RunPolicy::set_tier},
 };
 
-constexpr std::string_view kNetworkNames[] = {"allow", "network", "net",   "egress", "domains",
-                                              "hosts", "dns",     "proxy", "publish"};
+constexpr std::string_view kNetworkNames[] = {"network", "net", "egress", "domains",
+                                              "hosts",   "dns", "proxy",  "publish"};
 
 std::string quoted_words(std::string_view first, std::string_view second) {
   return fmt::format("write {} or {}", first, second);
@@ -101,7 +108,9 @@ std::span<const PolicyFlag> policy_flags() {
 std::string_view network_refusal(std::string_view name) {
   name.remove_prefix(std::min(name.find_first_not_of('-'), name.size()));
   if (std::find(std::begin(kNetworkNames), std::end(kNetworkNames), name) == std::end(kNetworkNames)) return {};
-  return "network rules are not available in this version: a sandbox has no network at all";
+  return "there is no such network rule; what a program can reach is named by allow: --allow HOST, or allow = "
+         "[\"HOST\"] "
+         "in a policy file";
 }
 
 void RunPolicy::begin_layer() {
@@ -272,6 +281,17 @@ Result<void> RunPolicy::add_collect_text(std::string_view text, std::string_view
     spec_.collect.push_back(std::move(collect));
   }
   return {};
+}
+
+Result<void> RunPolicy::add_allow(EgressRule rule, std::string_view where) {
+  TRY_VOID(check_egress_rule(rule, where));
+  if (std::ranges::find(spec_.allow, rule) == spec_.allow.end()) spec_.allow.push_back(std::move(rule));
+  return check_egress_rules(spec_.allow, where);
+}
+
+Result<void> RunPolicy::add_allow_text(std::string_view text, std::string_view where) {
+  EgressRule rule = TRY(parse_egress_rule(text, where));
+  return add_allow(std::move(rule), where);
 }
 
 Result<SandboxSpec> RunPolicy::resolve(EnvironmentLookup lookup) const {

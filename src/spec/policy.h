@@ -43,11 +43,13 @@ class RunPolicy {
   Result<void> add_environment(EnvironmentRequest request);
   Result<void> set_collect_existing(std::string_view word, std::string_view where);  // keep, replace
   Result<void> add_mount(MountSpec mount, std::string_view where);
+  Result<void> add_allow(EgressRule rule, std::string_view where);
 
-  // The texts of -e (NAME or NAME=VALUE), --mount (SRC:DST[:ro|rw]) and --collect (SRC:DST).
+  // The texts of -e (NAME or NAME=VALUE), --mount (SRC:DST[:ro|rw]), --collect (SRC:DST) and --allow (HOST[:PORTS]).
   Result<void> add_environment_text(std::string_view text, std::string_view where);
   Result<void> add_mount_text(std::string_view text, std::string_view where);
   Result<void> add_collect_text(std::string_view text, std::string_view where);
+  Result<void> add_allow_text(std::string_view text, std::string_view where);
   Result<void> add_pass_environment(std::string_view name, std::string_view where);
 
   // The spec as far as it is known: the environment is still empty, and nothing is set to run.
@@ -109,7 +111,7 @@ Result<void> apply_policy_file(RunPolicy& policy, const std::string& path);
 // TOML.
 Result<std::string> policy_to_toml(const RunPolicy& policy);
 
-// What to answer to a key or flag that asks for network rules; empty for all other names.
+// What to answer to a key or flag that asks for a network in other words than `allow`; empty for all other names.
 std::string_view network_refusal(std::string_view name);
 
 }  // namespace belljar

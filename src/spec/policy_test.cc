@@ -51,6 +51,7 @@ hide = ["/usr/local/secrets", "/usr/share/x"]
 collect = ["/out:./results", "/tmp//*.png:/srv/a:b"]
 collect_existing = "replace"
 workspace = "./repo"
+allow = ["example.org", { host = "*.corp.test", ports = [443], methods = ["GET"], paths = ["/a/*"], allow_private = true }]
 require = ["memory", "landlock"]
 accept_weaker = ["cpus"]
 on_output_limit = "kill"
@@ -151,11 +152,11 @@ TEST(PolicyFile, CanNotShowWhatIsNotUtf8) {
 }
 
 TEST(PolicyFile, SaysWhereAndWhatWouldBeRight) {
-  EXPECT_EQ(
-      refusal("\n\nmemroy = 1"),
-      "p.toml:3: memroy: there is no such key; known: tier, image, workdir, venv, hide, require, "
-      "accept_weaker, "
-      "on_output_limit, stdin, workspace, collect, collect_existing, pass_environment, limits, environment and mounts");
+  EXPECT_EQ(refusal("\n\nmemroy = 1"),
+            "p.toml:3: memroy: there is no such key; known: tier, image, workdir, venv, hide, require, "
+            "accept_weaker, "
+            "on_output_limit, stdin, workspace, collect, collect_existing, pass_environment, allow, limits, "
+            "environment and mounts");
   EXPECT_EQ(refusal("[limits]\nmemroy = 1"), "p.toml:2: limits.memroy: there is no such key; did you mean memory?");
   EXPECT_EQ(refusal("mount = []"), "p.toml:1: mount: there is no such key; did you mean mounts?");
   EXPECT_EQ(refusal("[limits]\nmemory = true"),
@@ -255,10 +256,43 @@ TEST(PolicyFile, HoldsItsBounds) {
 }
 
 TEST(PolicyFile, RefusesNetworkRulesByName) {
-  for (const char* text : {"allow = [\"example.org\"]", "network = true", "[network]\nallow = []", "egress = {}"}) {
-    EXPECT_THAT(refusal(text),
-                HasSubstr("network rules are not available in this version: a sandbox has no network at all"));
+  for (const char* text : {"network = true", "[network]\nallow = []", "egress = {}"}) {
+    EXPECT_THAT(refusal(text), HasSubstr("there is no such network rule; what a program can reach is named by allow"));
   }
+}
+
+TEST(PolicyFile, NamesWhatCanBeReached) {
+  const SandboxSpec spec = spec_of(
+      "allow = [\"example.org\", \"db.test:5432\", \"example.org\",\n"
+      "  { host = \"api.example.org\", ports = [443, 80], methods = [\"GET\"], paths = [\"/v1/*\"] },\n"
+      "  { host = \"*.corp.test\", allow_private = true }]\n");
+  ASSERT_EQ(spec.allow.size(), 4U);
+  EXPECT_EQ(format_egress_rule(spec.allow[1]), "db.test:5432");
+  EXPECT_THAT(spec.allow[2].methods, ElementsAre("GET"));
+  EXPECT_THAT(spec.allow[2].ports, ElementsAre(80, 443));
+  EXPECT_TRUE(spec.allow[3].allow_private && spec.allow[3].is_wildcard);
+  EXPECT_EQ(spec_of("[[allow]]\nhost = \"example.org\"\n").allow.size(), 1U);
+}
+
+TEST(PolicyFile, AllowsNothingByAnEmptyList) {
+  EXPECT_TRUE(spec_of("allow = []").allow.empty());
+  EXPECT_TRUE(spec_of("# allow = [\"example.org\"]\n").allow.empty());
+}
+
+TEST(PolicyFile, RefusesWrongRules) {
+  EXPECT_THAT(refusal("allow = \"example.org\""), HasSubstr("p.toml:1: allow: must be an array of hosts and rules"));
+  EXPECT_THAT(refusal("allow = [1]"), HasSubstr("a host or a table with a host"));
+  EXPECT_THAT(refusal("allow = [\"\"]"), HasSubstr("the host is empty"));
+  EXPECT_THAT(refusal("allow = [\"*\"]"), HasSubstr("everything can't be allowed"));
+  EXPECT_THAT(refusal("allow = [{}]"), HasSubstr("this rule has no host"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", port = 80}]"), HasSubstr("did you mean ports?"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", ports = []}]"), HasSubstr("the list of ports is empty"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", ports = [0]}]"), HasSubstr("is not a port"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", ports = 80}]"), HasSubstr("an array of numbers"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", methods = []}]"), HasSubstr("the list is empty"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", methods = [\"get\"]}]"), HasSubstr("is not a method"));
+  EXPECT_THAT(refusal("allow = [{host = \"a.test\", allow_private = 1}]"), HasSubstr("true or false"));
+  EXPECT_THAT(refusal("allow_private = true"), HasSubstr("there is no such key"));
 }
 
 TEST(PolicyFile, ThatCanNotBeRead) {

@@ -178,8 +178,75 @@ Result<void> apply_mounts(RunPolicy& policy, const toml::array& array, const Pla
   return {};
 }
 
+Result<std::vector<std::string>> read_texts(const toml::node& node, const std::string& where) {
+  const auto* array = node.as_array();
+  if (array == nullptr) return wrong_type(where, "an array of strings", node);
+  if (array->empty()) return bad(where, "the list is empty; leave it out where everything is meant");
+  std::vector<std::string> texts;
+  for (const toml::node& each : *array) {
+    const auto* text = each.as_string();
+    if (text == nullptr) return wrong_type(where, "an array of strings", each);
+    texts.push_back(text->get());
+  }
+  return texts;
+}
+
+Result<std::vector<std::uint16_t>> read_ports(const toml::node& node, const std::string& where) {
+  const auto* array = node.as_array();
+  if (array == nullptr) return wrong_type(where, "an array of numbers", node);
+  std::vector<std::uint16_t> ports;
+  for (const toml::node& each : *array) {
+    const auto* port = each.as_integer();
+    if (port == nullptr) return wrong_type(where, "an array of numbers", each);
+    if (port->get() < 1 || port->get() > 65535) {
+      return bad(where, fmt::format("{} is not a port; ports go from 1 to 65535", port->get()));
+    }
+    ports.push_back(static_cast<std::uint16_t>(port->get()));
+  }
+  return ports;
+}
+
+Result<EgressRule> read_allow(const toml::table& table, Line line, const Place& place) {
+  constexpr std::string_view kKnown[] = {"host", "ports", "methods", "paths", "allow_private"};
+  const auto* host = table["host"].as_string();
+  if (host == nullptr) return bad(place.at(line, "allow"), "this rule has no host; write host = \"example.org\"");
+  auto read = parse_egress_host(host->get(), place.at(line, "allow.host"));
+  if (!read) return std::unexpected(Error{ErrorCode::bad_policy, read.error().message});
+  EgressRule rule = std::move(*read);
+  for (const Entry& entry : entries_of(table)) {
+    if (std::ranges::find(kKnown, entry.name) == std::end(kKnown)) return unknown_key(place, entry, "allow", kKnown);
+    const std::string where = place.at(entry.line, fmt::format("allow.{}", entry.name));
+    if (entry.name == "ports") rule.ports = TRY(read_ports(*entry.node, where));
+    if (entry.name == "methods") rule.methods = TRY(read_texts(*entry.node, where));
+    if (entry.name == "paths") rule.paths = TRY(read_texts(*entry.node, where));
+    if (entry.name != "allow_private") continue;
+    const auto* flag = entry.node->as_boolean();
+    if (flag == nullptr) return wrong_type(where, "true or false", *entry.node);
+    rule.allow_private = flag->get();
+  }
+  return rule;
+}
+
+Result<void> apply_allow(RunPolicy& policy, const toml::node& list, const std::string& list_where, const Place& place) {
+  const auto* array = list.as_array();
+  if (array == nullptr) return wrong_type(list_where, "an array of hosts and rules", list);
+  for (const toml::node& node : *array) {
+    const std::string where = place.at(line_of(node), "allow");
+    if (const auto* text = node.as_string()) {
+      TRY_VOID(as_policy_error(policy.add_allow_text(text->get(), where)));
+      continue;
+    }
+    const auto* table = node.as_table();
+    if (table == nullptr) return wrong_type(where, "a host or a table with a host", node);
+    EgressRule rule = TRY(read_allow(*table, line_of(node), place));
+    TRY_VOID(as_policy_error(policy.add_allow(std::move(rule), where)));
+  }
+  return {};
+}
+
 Result<void> apply_table(RunPolicy& policy, const Entry& entry, const Place& place) {
   const std::string where = place.at(entry.line, entry.name);
+  if (entry.name == "allow") return apply_allow(policy, *entry.node, where, place);
   if (entry.name == "mounts") {
     const auto* array = entry.node->as_array();
     return array != nullptr ? apply_mounts(policy, *array, place)
@@ -290,6 +357,24 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
   return {};
 }
 
+// One rule a line, and the short form wherever it says all.
+void put_allow(std::string& out, const std::vector<EgressRule>& rules) {
+  if (rules.empty()) return;
+  out += "allow = [\n";
+  for (const EgressRule& rule : rules) {
+    if (!rule.restricts_requests() && !rule.allow_private) {
+      out += fmt::format("  {},\n", toml_string(format_egress_rule(rule)));
+      continue;
+    }
+    out += fmt::format("  {{ host = {}, ports = [{}]", toml_string((rule.is_wildcard ? "*." : "") + rule.host.text),
+                       fmt::join(rule.ports, ", "));
+    if (!rule.methods.empty()) out += ", methods = " + toml_list(rule.methods);
+    if (!rule.paths.empty()) out += ", paths = " + toml_list(rule.paths);
+    out += rule.allow_private ? ", allow_private = true },\n" : " },\n";
+  }
+  out += "]\n";
+}
+
 void put_top_keys(std::string& out, const RunPolicy& policy) {
   const SandboxSpec& spec = policy.spec();
   const auto put = [&out](std::string_view key, const std::string& value) {
@@ -306,6 +391,7 @@ void put_top_keys(std::string& out, const RunPolicy& policy) {
     for (const CollectSpec& collect : spec.collect) collected.push_back(collect.source + ":" + collect.destination);
     put("collect", toml_list(collected));
   }
+  put_allow(out, spec.allow);
   if (spec.collect_existing == ExistingFiles::replace) put("collect_existing", "\"replace\"");
   if (!spec.required.empty()) put("require", toml_list(spec.required));
   if (!spec.weaker_accepted.empty()) put("accept_weaker", toml_list(spec.weaker_accepted));

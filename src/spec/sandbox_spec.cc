@@ -230,6 +230,8 @@ Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_mounts(spec.mounts));
   TRY_VOID(check_workspace(spec));
   for (const CollectSpec& collect : spec.collect) TRY(checked_collect(collect, "collect"));
+  for (EgressRule rule : spec.allow) TRY_VOID(check_egress_rule(rule, "allow"));
+  TRY_VOID(check_egress_rules(spec.allow, "allow"));
   for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
   TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "spec/egress_rule.h"
 #include "spec/limits.h"
 
 namespace belljar {
@@ -90,6 +91,7 @@ struct SandboxSpec {
   std::vector<std::string> hidden_paths;  // absolute, inside the image: shown empty
   std::string venv;                       // a virtual environment or interpreter prefix on the host; empty: none
   std::string workdir;                    // absolute, inside; empty: the workspace, or else HOME
+  std::vector<EgressRule> allow;          // what the program can reach on a network; empty: nothing
   StdinSource stdin_source = StdinSource::inherit;
   OutputPolicy output_policy = OutputPolicy::truncate;
   Account account = Account::always;

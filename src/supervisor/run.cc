@@ -60,7 +60,7 @@ class SigpipeBlock {
   sigset_t before_{};
 };
 
-enum class KillCause { none, timeout, cpu, cancelled, output, reader_gone, slow_start };
+enum class KillCause { none, timeout, cpu, cancelled, output, reader_gone, slow_start, broken };
 
 // When to look at what a sandbox has taken: often while its memory changes, and ever more rarely while it does not, as
 // most sandboxes of an interactive user's wait for something. Where processor time is limited, in time for that.
@@ -134,6 +134,7 @@ class Supervision {
     kEnded,
     kReport,
     kRefusal,
+    kBroken,
     kCancel,
     kResize,
     kInputSource,
@@ -174,6 +175,7 @@ bool Supervision::watch_until_ended() {
     wanted[kEnded] = {sandbox_.ended_fd(), POLLIN, 0};
     wanted[kReport] = {is_reported_ ? -1 : sandbox_.report_fd(), POLLIN, 0};
     wanted[kRefusal] = {sandbox_.refusal_fd(), POLLIN, 0};
+    wanted[kBroken] = {cause_ == KillCause::none ? sandbox_.broken_fd() : -1, POLLIN, 0};
     wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
     wanted[kResize] = {io_.resize_fd, POLLIN, 0};
     wanted[kInputSource] = input_.source_poll();
@@ -193,6 +195,7 @@ bool Supervision::watch_until_ended() {
       is_reported_ = sandbox_.read_report() == RunningSandbox::ReportIs::complete;
     }
     if (wanted[kRefusal].revents != 0) sandbox_.answer_refusal();
+    if (wanted[kBroken].revents != 0) kill(KillCause::broken);
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
     if (wanted[kResize].revents != 0) resize();
     if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);
@@ -298,6 +301,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     case KillCause::output:
       return conclude(RunStatus::output, fmt::format("killed at the output limit of {}",
                                                      format_limit(LimitUnit::bytes, spec.limits.output.value)));
+    case KillCause::broken:
     case KillCause::none:
       break;
   }
@@ -426,6 +430,7 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.usage = exit.usage;
   if (started_us > 0) outcome.usage.start_us = started_us - called_us;
   outcome.denials = std::move(exit.denials);
+  outcome.network = std::move(exit.network);
   outcome.standard_output = supervision.output().take();
   outcome.standard_error = supervision.error().take();
   outcome.warnings = near_limits(outcome);

@@ -34,6 +34,7 @@ struct TierExit {
   bool hit_inode_limit = false;  // files and folders there
   Usage usage;
   std::vector<Denial> denials;
+  std::vector<NetworkUse> network;
 };
 
 // A folder of the sandbox's own in which its program could write, with what it left there.
@@ -80,6 +81,10 @@ class RunningSandbox {
     std::uint64_t memory_bytes = 0;  // page cache included
   };
   virtual Glance look() = 0;
+
+  // Readable when something outside without which the sandbox must not go on has ended: its way to the network. -1:
+  // there is no such thing.
+  virtual int broken_fd() const { return -1; }
 
   // Kills every process of the sandbox; returns at once. May be called at any time.
   virtual void kill() = 0;

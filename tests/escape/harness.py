@@ -110,8 +110,9 @@ class Caller:
         copy = work_folder() / "belljar"
         with _COPY_LOCK:
             if not copy.exists():
-                shutil.copyfile(BELLJAR, copy)
-                copy.chmod(0o755)
+                for name in ("belljar-egress", "belljar"):
+                    shutil.copyfile(Path(BELLJAR).with_name(name), copy.with_name(name))
+                    copy.with_name(name).chmod(0o755)
         return str(copy)
 
     def argv(self, argv: list[str]) -> list[str]:

@@ -23,10 +23,11 @@ class Net02(EscapeTest):
                 for target in ["::1", "::ffff:127.0.0.1"] + (["2001:db8::7", "fd00:1::7", "64:ff9b::7f00:1"] if self.is_private else []):
                     self.assertEqual(natively[target], ["welcome", "welcome"], target)
                 self.listeners.visits.clear()
-                findings = self.sandbox(PROBE, caller=caller, arguments=arguments).findings
-                for target, answers in findings["answers"].items():
-                    self.assertLessEqual(set(answers), UNREACHABLE | {"silence"}, target)
-                self.assertEqual((findings["interfaces"], self.listeners.visits), (["lo"], []))
+                for flags in [], ["--allow", f"allowed.example:{self.listeners.port}"]:
+                    findings = self.sandbox(PROBE, flags, caller, arguments=arguments).findings
+                    for target, answers in findings["answers"].items():
+                        self.assertLessEqual(set(answers), UNREACHABLE | {"silence"}, target)
+                    self.assertEqual((findings["interfaces"], self.listeners.visits), (["lo"], []))
 
     def test_own_loopback_works(self) -> None:
         probe = """
@@ -39,7 +40,8 @@ def talk(address):
 report(loopback=talk("::1"), any=talk("::"))
 """
         for caller in callers():
-            self.assertEqual(self.sandbox(probe, caller=caller).findings, {"loopback": "hello", "any": "hello"})
+            for flags in [], ["--allow", "allowed.example"]:
+                self.assertEqual(self.sandbox(probe, flags, caller).findings, {"loopback": "hello", "any": "hello"})
 
 
 if __name__ == "__main__":

@@ -24,10 +24,11 @@ class Net04(EscapeTest):
                     self.assertEqual({address: natively[address] for address in ADDRESSES},
                                      {address: ["welcome", "welcome"] for address in ADDRESSES})
                 self.listeners.visits.clear()
-                findings = self.sandbox(PROBE, caller=caller, arguments=arguments).findings
-                for target, answers in findings["answers"].items():
-                    self.assertLessEqual(set(answers), UNREACHABLE, target)
-                self.assertEqual(self.listeners.visits, [])
+                for flags in [], ["--allow", f"allowed.example:{self.listeners.port}"]:
+                    findings = self.sandbox(PROBE, flags, caller, arguments=arguments).findings
+                    for target, answers in findings["answers"].items():
+                        self.assertLessEqual(set(answers), UNREACHABLE, target)
+                    self.assertEqual(self.listeners.visits, [])
 
 
 if __name__ == "__main__":

@@ -27,10 +27,11 @@ class Net05(EscapeTest):
                 for target in TARGETS if self.is_private else TARGETS[:4]:
                     self.assertEqual(natively[target][0], "welcome", target)
                 self.listeners.visits.clear()
-                findings = self.sandbox(PROBE, caller=caller, arguments=arguments).findings
-                for target, answers in findings["answers"].items():
-                    self.assertLessEqual(set(answers), UNREACHABLE, target)
-                self.assertEqual((findings["interfaces"], self.listeners.visits), (["lo"], []))
+                for flags in [], ["--allow", f"allowed.example:{self.listeners.port}"]:
+                    findings = self.sandbox(PROBE, flags, caller, arguments=arguments).findings
+                    for target, answers in findings["answers"].items():
+                        self.assertLessEqual(set(answers), UNREACHABLE, target)
+                    self.assertEqual((findings["interfaces"], self.listeners.visits), (["lo"], []))
 
     def test_nothing_can_be_configured(self) -> None:
         """No address, route or device can be added to get out, and no raw or packet socket opened."""
@@ -80,7 +81,8 @@ report(page=page, datagram=a.recv(100).decode(), any=socket.create_server(("0.0.
 server.shutdown()
 """
         for caller in callers():
-            self.assertEqual(self.sandbox(probe, caller=caller).findings, {"page": "hello", "datagram": "datagram", "any": "0.0.0.0"})
+            for flags in [], ["--allow", "allowed.example"]:
+                self.assertEqual(self.sandbox(probe, flags, caller).findings, {"page": "hello", "datagram": "datagram", "any": "0.0.0.0"})
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@ from harness import EscapeTest, callers, main
 from network import PROBE, Listeners, enter_private_network
 
 REFUSED = {
-    "empty list": "allow = []\n",
-    "list": 'allow = ["example.org"]\n',
+    "rule without a host": "allow = [{}]\n",
+    "rule with a wrong key": 'allow = [{host = "example.org", port = 80}]\n',
+    "word for a list": 'allow = "example.org"\n',
     "list of nothing": 'allow = [""]\n',
     "wildcard": 'allow = ["*"]\n',
     "empty table": "[network]\n",
@@ -26,7 +27,7 @@ REFUSED = {
     "twice": "[limits]\n[limits]\n",
     "not UTF-8": None,
 }
-ACCEPTED = {"empty": "", "comments": "# nothing\n\n   # here\n", "empty limits": "[limits]\n"}
+ACCEPTED = {"empty": "", "empty list": "allow = []\n", "comments": "# nothing\n\n   # here\n", "empty limits": "[limits]\n"}
 
 
 class Net09(EscapeTest):
@@ -59,7 +60,7 @@ class Net09(EscapeTest):
 
     def test_wrong_flags_start_nothing(self) -> None:
         for caller in callers():
-            for flags in ["--allow", "example.org"], ["--allow="], ["--network", "host"], ["--net=host"], ["--network"], ["--dns", "1.1.1.1"]:
+            for flags in ["--allow", "*"], ["--allow="], ["--network", "host"], ["--net=host"], ["--network"], ["--dns", "1.1.1.1"]:
                 with self.subTest(caller=caller.name, flags=flags):
                     result = self.sandbox(PROBE, flags, caller, arguments=self.arguments())
                     self.assertEqual((result.exit_status, result.stdout), (125, ""))

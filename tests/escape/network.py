@@ -97,4 +97,4 @@ report(answers=answers, interfaces=[name for _, name in socket.if_nameindex()])
 """
 
 # How an address answers that can't be reached. Its own loopback answers ECONNREFUSED: there is no one.
-UNREACHABLE = {"ENETUNREACH", "EADDRNOTAVAIL", "ECONNREFUSED", "EHOSTUNREACH", "no such name", "EINVAL", "ENODEV"}
+UNREACHABLE = {"ENETUNREACH", "EADDRNOTAVAIL", "ECONNREFUSED", "EHOSTUNREACH", "no such name", "EINVAL", "ENODEV", "EPERM"}

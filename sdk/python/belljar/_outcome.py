@@ -25,6 +25,8 @@ class Usage:
     disk_written_inodes: Optional[int] = None
     disk_peak_bytes: Optional[int] = None  # the most that looks have seen there
     disk_peak_inodes: Optional[int] = None
+    net_sent_bytes: Optional[int] = None
+    net_received_bytes: Optional[int] = None
     start_us: Optional[int] = None  # until the program was executed
 
 

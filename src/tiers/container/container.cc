@@ -19,9 +19,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <span>
 
 #include "cgroup/cgroup.h"
+#include "egress/launch.h"
 #include "host/mount.h"
 #include "host/open_path.h"
 #include "host/privilege.h"
@@ -204,6 +206,7 @@ class ContainerSandbox final : public RunningSandbox {
   int ended_fd() const override { return init_.pidfd(); }
   int report_fd() const override { return control_.get(); }
   ReportIs read_report() override;
+  int broken_fd() const override { return egress_ ? egress_->ended_fd() : -1; }
   int refusal_fd() const override { return refusals_.fd(); }
   void answer_refusal() override { refusals_.answer(); }
   void kill() override;
@@ -223,6 +226,7 @@ class ContainerSandbox final : public RunningSandbox {
   void look_at_space();
   void read_process_usage();
   void read_group_usage();
+  void read_egress_report();
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -237,6 +241,7 @@ class ContainerSandbox final : public RunningSandbox {
   std::optional<UidRange> uids_;
   std::unique_ptr<CgroupDir> cgroups_;
   std::optional<InitPlanMemory> init_plan_;
+  std::optional<egress::EgressProcess> egress_;
   std::optional<Watcher> watcher_;
   host::Process init_;
   std::optional<host::IoCounters> io_;
@@ -416,7 +421,21 @@ TierExit ContainerSandbox::finish() {
   }
   cgroups_.reset();
   std::ranges::move(refusals_.denials(), std::back_inserter(exit_.denials));
+  if (egress_) read_egress_report();
   return std::move(exit_);
+}
+
+// With no process left in the sandbox, all that it asked for has been decided on.
+void ContainerSandbox::read_egress_report() {
+  Result<egress::EgressReport> report = egress_->finish();
+  if (!report) {
+    if (!exit_.error) exit_.error = report.error();
+    return;
+  }
+  exit_.usage.net_sent_bytes = report->sent_bytes;
+  exit_.usage.net_received_bytes = report->received_bytes;
+  for (Denial& denial : report->denials) exit_.denials.push_back(std::move(denial));
+  exit_.network = std::move(report->uses);
 }
 
 struct HandedSpace {
@@ -529,7 +548,8 @@ class Starter {
     if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
     CpuView view = view_cpus(cpus_);
     StartPlan& plan = sandbox_->plan_;
-    plan.proc_files = std::move(view.proc_files);
+    plan.cover_files.insert(plan.cover_files.end(), std::make_move_iterator(view.proc_files.begin()),
+                            std::make_move_iterator(view.proc_files.end()));
     plan.folders.insert(plan.folders.end(), view.sys_folders.begin(), view.sys_folders.end());
     plan.files = std::move(view.sys_files);
     plan.own_arguments = own_.arguments;
@@ -574,6 +594,7 @@ class Starter {
     init.stdin_read = in->read.get();
     init.stdout_write = out->write.get();
     init.stderr_write = err->write.get();
+    if (!sandbox_->spec_.allow.empty()) TRY_VOID(start_egress(&init));
     Fd space_link;
     if (!sandbox_->spec_.collect.empty() || !sandbox_->spec_.workspace.empty()) {
       if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("a socket pair", errno);
@@ -584,6 +605,34 @@ class Starter {
     sandbox_ends_ = {std::move(control), std::move(in->read), std::move(out->write), std::move(err->write),
                      std::move(space_link)};
     sandbox_->streams_ = {std::move(in->write), std::move(out->read), std::move(err->read)};
+    return {};
+  }
+
+  // Starts while init is still to be cloned, so that both make themselves ready at the same time.
+  Result<void> start_egress(InitPlan* init) {
+    const SandboxSpec& spec = sandbox_->spec_;
+    const Limits& limits = spec.limits;
+    egress::EgressConfig config{.rules = spec.allow,
+                                .limits = {.connections = limits.net_connections.value,
+                                           .connections_per_second = limits.net_rate.value,
+                                           .bytes = limits.net_size.value,
+                                           .idle_ms = limits.net_idle.value}};
+    // The last of the sandbox's own ids, which no program inside has.
+    if (is_root()) config.run_as = sandbox_->uids_->base + kIdRangeSize - 1;
+    sandbox_->egress_ = TRY(egress::EgressProcess::start(config));
+    init->egress_link = sandbox_->egress_->link().get();
+    std::set<std::uint16_t> ports;
+    std::set<IpAddress> literals;
+    for (const EgressRule& rule : spec.allow) {
+      ports.insert(rule.ports.begin(), rule.ports.end());
+      if (rule.host.address) literals.insert(*rule.host.address);
+    }
+    for (const std::uint16_t port : ports) init->egress_ports[init->egress_port_count++] = port;
+    for (const IpAddress& literal : literals) {
+      host::RedirectAddress& address = init->egress_addresses[init->egress_address_count++];
+      address.is_v6 = literal.family == IpFamily::v6;
+      std::ranges::copy(literal.bytes, address.bytes);
+    }
     return {};
   }
 
@@ -618,6 +667,7 @@ class Starter {
     sandbox_->init_ = std::move(clone->process);
     // The sandbox's ends live on in init only, so that their other ends see its end.
     for (Fd& end : sandbox_ends_) end.reset();
+    if (sandbox_->egress_) sandbox_->egress_->link().reset();
     // From here, because then init starts beside this process: left to the scheduler, it often waits for its turn.
     if (::sched_setaffinity(sandbox_->init_.pid(), sizeof cpus_, &cpus_) == 0) return {};
     return fail(ErrorCode::start_failed,

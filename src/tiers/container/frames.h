@@ -10,34 +10,35 @@
 namespace belljar::container {
 
 // STEP(name, "what init was doing"): where a set-up failed.
-#define BELLJAR_SETUP_STEPS(STEP)                                               \
-  STEP(namespaces, "making the network, IPC and UTS namespaces")                \
-  STEP(take_ids, "taking the sandbox's ids")                                    \
-  STEP(open_source, "opening a mount source in the sandbox's mount namespace")  \
-  STEP(source_changed, "checking a mount source, which was replaced meanwhile") \
-  STEP(new_proc, "making a new /proc")                                          \
-  STEP(new_root, "making a new root")                                           \
-  STEP(pivot, "changing to the new root")                                       \
-  STEP(receive, "receiving prepared mounts")                                    \
-  STEP(root_entries, "filling the new root")                                    \
-  STEP(mount, "mounting a folder")                                              \
-  STEP(mount_dev, "mounting /dev")                                              \
-  STEP(mount_writable, "mounting the writable space")                           \
-  STEP(workspace, "making the workspace")                                       \
-  STEP(hand_over, "handing the writable space over")                            \
-  STEP(mask_proc, "masking parts of /proc")                                     \
-  STEP(hide_path, "hiding a path")                                              \
-  STEP(enter_cgroup, "entering the control groups")                             \
-  STEP(copy_script, "copying the script in")                                    \
-  STEP(terminal, "making a terminal")                                           \
-  STEP(lock_root, "making the root read-only")                                  \
-  STEP(rlimits, "setting resource limits")                                      \
-  STEP(landlock, "enforcing Landlock rules")                                    \
-  STEP(capabilities, "dropping capabilities")                                   \
-  STEP(identity, "taking the program's identity")                               \
-  STEP(home, "making HOME")                                                     \
-  STEP(working_folder, "entering the working folder")                           \
-  STEP(seccomp, "installing the seccomp filter")                                \
+#define BELLJAR_SETUP_STEPS(STEP)                                                              \
+  STEP(namespaces, "making the network, IPC and UTS namespaces")                               \
+  STEP(network, "making the way to the network, which needs nf_tables with NAT in the kernel") \
+  STEP(take_ids, "taking the sandbox's ids")                                                   \
+  STEP(open_source, "opening a mount source in the sandbox's mount namespace")                 \
+  STEP(source_changed, "checking a mount source, which was replaced meanwhile")                \
+  STEP(new_proc, "making a new /proc")                                                         \
+  STEP(new_root, "making a new root")                                                          \
+  STEP(pivot, "changing to the new root")                                                      \
+  STEP(receive, "receiving prepared mounts")                                                   \
+  STEP(root_entries, "filling the new root")                                                   \
+  STEP(mount, "mounting a folder")                                                             \
+  STEP(mount_dev, "mounting /dev")                                                             \
+  STEP(mount_writable, "mounting the writable space")                                          \
+  STEP(workspace, "making the workspace")                                                      \
+  STEP(hand_over, "handing the writable space over")                                           \
+  STEP(mask_proc, "masking parts of /proc")                                                    \
+  STEP(hide_path, "hiding a path")                                                             \
+  STEP(enter_cgroup, "entering the control groups")                                            \
+  STEP(copy_script, "copying the script in")                                                   \
+  STEP(terminal, "making a terminal")                                                          \
+  STEP(lock_root, "making the root read-only")                                                 \
+  STEP(rlimits, "setting resource limits")                                                     \
+  STEP(landlock, "enforcing Landlock rules")                                                   \
+  STEP(capabilities, "dropping capabilities")                                                  \
+  STEP(identity, "taking the program's identity")                                              \
+  STEP(home, "making HOME")                                                                    \
+  STEP(working_folder, "entering the working folder")                                          \
+  STEP(seccomp, "installing the seccomp filter")                                               \
   STEP(fork_program, "forking the program")
 
 enum class SetupStep : std::uint32_t {

@@ -77,6 +77,7 @@ void make_namespaces(const InitPlan& plan) {
   constexpr SetupStep kStep = SetupStep::namespaces;
   check(plan, kStep, errno_result(::unshare(CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS)));
   check(plan, kStep, host::bring_up_loopback());
+  if (plan.egress_link >= 0) make_egress(plan);
   check(plan, kStep, errno_result(::sethostname(kHostName, std::strlen(kHostName))));
 }
 
@@ -392,7 +393,8 @@ void init_main(const InitPlan& plan) {
   ::signal(SIGCHLD, SIG_DFL);  // ignored, as a caller may hand it down, it would make children end unseen
   ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
   // The clone copied all of the supervisor's.
-  host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.space_link});
+  host::close_all_but(
+      {plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.space_link, plan.egress_link});
   make_namespaces(plan);
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));

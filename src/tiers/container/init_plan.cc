@@ -109,7 +109,7 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
       from.root_links, [&](const RootLink& link) { return InitLink{arena.text(link.name), arena.text(link.target)}; });
   to.folders = arena.texts(from.folders);
   to.files = arena.file_list(from.files);
-  to.proc_files = arena.file_list(from.proc_files);
+  to.cover_files = arena.file_list(from.cover_files);
   to.hidden_paths = arena.texts(from.hidden_paths);
   to.sockets = arena.texts(from.sockets);
   to.own_folders = arena.texts(from.own_folders);

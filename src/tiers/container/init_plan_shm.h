@@ -7,12 +7,14 @@
 #include <sched.h>
 #include <sys/types.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 
+#include "host/redirect.h"
 #include "tiers/container/plan.h"
 
 namespace belljar::container {
@@ -61,6 +63,11 @@ struct InitPlan {
   int stdin_read = -1;
   int stdout_write = -1;
   int stderr_write = -1;
+  int egress_link = -1;  // with SandboxSpec::allow: a socket of the egress process, for the sockets made inside
+  unsigned egress_port_count = 0;
+  unsigned egress_address_count = 0;
+  std::array<std::uint16_t, kEgressPortsMax> egress_ports{};
+  std::array<host::RedirectAddress, kEgressLiteralsMax> egress_addresses{};
   int space_link =
       -1;  // with SandboxSpec::collect or ::workspace: a socket on which init hands its writable space over
 
@@ -69,7 +76,7 @@ struct InitPlan {
   std::span<const InitLink> root_links;
   std::span<const char* const> folders;
   std::span<const InitFile> files;
-  std::span<const InitFile> proc_files;
+  std::span<const InitFile> cover_files;
   std::span<const char* const> hidden_paths;
   std::span<const char* const> sockets;
   std::span<const char* const> own_folders;

@@ -56,6 +56,9 @@ WorkspaceForm mount_workspace(const InitPlan& plan, const InitMount& mount, int 
 // Makes the root read-only; the last change to it.
 void lock_root(const InitPlan& plan);
 
+// With SandboxSpec::allow: makes the only way out of the network namespace, and hands its sockets over.
+void make_egress(const InitPlan& plan);
+
 // Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
 void confine(const InitPlan& plan);
 

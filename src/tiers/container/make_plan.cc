@@ -15,6 +15,7 @@
 
 #include "host/open_path.h"
 #include "host/privilege.h"
+#include "host/redirect.h"
 #include "image/active_environment.h"
 #include "spec/errors.h"
 #include "spec/interpreter.h"
@@ -322,10 +323,37 @@ void set_variable(std::vector<EnvironmentVariable>* environment, std::string nam
   }
 }
 
+// Names are asked of the egress process, which listens where resolvers look when a file names no server; the files are
+// for those that want one.
+void plan_network_files(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
+  if (spec.allow.empty()) return;
+  if (loaded == nullptr) {
+    plan->cover_files.push_back({"/etc/nsswitch.conf",
+                                 "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nnetworks: files\n"
+                                 "protocols: files\nservices: files\nethers: files\nrpc: files\n"});
+  } else {
+    const auto servers = host::open_beneath(loaded->root.get(), "etc/resolv.conf", O_PATH | O_NOFOLLOW);
+    struct stat status{};
+    if (!servers || ::fstat(servers->get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  }
+  plan->cover_files.push_back({"/etc/resolv.conf", "nameserver 127.0.0.1\noptions timeout:2 attempts:1\n"});
+}
+
+// Programs that know proxies learn from one why a host was refused. Only what leaves the sandbox is meant.
+void add_proxy_variables(std::vector<EnvironmentVariable>* environment) {
+  const std::string proxy = fmt::format("http://127.0.0.1:{}", host::kProxyPort);
+  constexpr const char* kInside = "localhost,127.0.0.1,127.0.0.0/8,::1,[::1],sandbox";
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}) {
+    environment->push_back({name, proxy});
+  }
+  for (const char* name : {"no_proxy", "NO_PROXY"}) environment->push_back({name, kInside});
+}
+
 // PATH, HOME, LANG, TZ, what the image has, and what the caller named; nothing of the caller's own environment.
 Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
   std::vector<EnvironmentVariable> environment = {
       {"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
+  if (!spec.allow.empty()) add_proxy_variables(&environment);
   if (loaded != nullptr) {
     if (!spec.venv.empty()) {
       return fail(ErrorCode::usage,
@@ -403,6 +431,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.folders.insert(plan.folders.end(), {"/dev", "/tmp"});
   TRY_VOID(plan_dev(host_image, &plan));
   TRY_VOID(plan_program(spec, loaded, &plan));
+  plan_network_files(spec, loaded, &plan);
   TRY_VOID(plan_environment(spec, loaded, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));
   TRY_VOID(plan_own_folders(spec, &plan));

@@ -80,7 +80,7 @@ struct StartPlan {
   std::vector<RootLink> root_links;       // bin -> usr/bin ...
   std::vector<std::string> folders;       // to be made in the new root beside /proc, parents before children
   std::vector<PlannedFile> files;         // small files to be made in the new root
-  std::vector<PlannedFile> proc_files;    // name below /proc, and what it shows
+  std::vector<PlannedFile> cover_files;   // files that are there already, and what they show
   std::vector<std::string> hidden_paths;  // shown empty
   std::vector<std::string> sockets;       // of the host's services, in the caller's mounts: shown as empty files
   bool dev_is_mounted = false;            // /dev is one of the mounts; else it is filled from the host's nodes

@@ -319,9 +319,10 @@ void lock_settings(const InitPlan& plan) {
   ::close(settings);
 }
 
-// Shows empty what --hide and sockets name, and our own text in place of proc_files. The last to need kEmpty...
+// Shows empty what --hide and sockets name, and our own text in place of what cover_files name. The last to need
+// kEmpty...
 void cover_planned(const InitPlan& plan) {
-  for (const InitFile& file : plan.proc_files) {
+  for (const InitFile& file : plan.cover_files) {
     constexpr const char* kTemporary = "/.proc";
     make_file(plan, kTemporary, &file.content, SetupStep::mask_proc);
     cover_with(plan, kTemporary, file.path, SetupStep::mask_proc, 0);

@@ -1,0 +1,94 @@
+#include "cli/policy_check.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/utf8.h"
+#include "cli/options.h"
+#include "cli/run_command.h"
+#include "egress/allowlist.h"
+#include "egress/url.h"
+#include "spec/errors.h"
+
+namespace belljar {
+namespace {
+
+constexpr int kRefused = 1;
+
+enum class CheckFlag : std::size_t { url, method, allow, help };
+
+constexpr Option kOptions[] = {
+    {"url", "URL", "the http or https URL that the program would ask for"},
+    {"method", "METHOD", "the method of the request; without it, GET"},
+    {"allow", "HOST[:PORTS]", "a rule on top of those of the files, as of belljar run"},
+    {"help", "", "show this help"},
+};
+
+std::string check_help() {
+  return "usage: belljar policy check --url URL [OPTIONS] [FILE...]\n\n"
+         "Says whether the policy files let a program reach the URL, and by which rule. Nothing is resolved or\n"
+         "connected to: where the name leads is checked when a program connects. Exit status: 0 allowed, 1 "
+         "refused.\n\n" +
+         options_help(kOptions);
+}
+
+struct Question {
+  std::string_view url;
+  std::string_view method = "GET";
+  RunPolicy policy;
+};
+
+Result<Question> read_question(const ParsedOptions& parsed) {
+  if (parsed.error) return std::unexpected(*parsed.error);
+  Question question;
+  for (char* const file : parsed.operands) TRY_VOID(apply_policy_file(question.policy, file));
+  question.policy.begin_layer();
+  for (const GivenOption& given : parsed.given) {
+    const auto flag = static_cast<CheckFlag>(given.option);
+    if (flag == CheckFlag::url) question.url = given.value;
+    if (flag == CheckFlag::method) question.method = given.value;
+    if (flag == CheckFlag::allow) TRY_VOID(question.policy.add_allow_text(given.value, "--allow"));
+  }
+  if (question.url.empty()) return fail(ErrorCode::usage, "policy check needs --url URL");
+  return question;
+}
+
+Result<egress::Decision> decide(const Question& question) {
+  const auto url = egress::parse_url(question.url);
+  if (!url) {
+    return fail(ErrorCode::bad_value,
+                fmt::format("--url: {} is not a plain http or https URL, such as https://example.org/path; an "
+                            "international name is written as in DNS (xn--...)",
+                            quote(question.url)));
+  }
+  const egress::Allowlist list(question.policy.spec().allow);
+  const egress::Decision connection = list.decide(url->host, url->port);
+  if (!connection.is_allowed) return connection;
+  if (url->is_tls && list.must_see_requests(url->host, url->port)) {
+    return egress::Decision{.rule = connection.rule, .reason = std::string(egress::kHiddenRequests)};
+  }
+  return list.decide_request(url->host, url->port, {question.method, egress::path_of_target(url->target)});
+}
+
+}  // namespace
+
+int policy_check_command(std::span<char* const> arguments) {
+  const ParsedOptions parsed = parse_options(kOptions, arguments);
+  for (const GivenOption& given : parsed.given) {
+    if (static_cast<CheckFlag>(given.option) != CheckFlag::help) continue;
+    return write_all(STDOUT_FILENO, check_help()) ? 0 : error_exit_status(ErrorCode::internal);
+  }
+  const Result<Question> question = read_question(parsed);
+  if (!question) return report_refusal(question.error(), {});
+  const Result<egress::Decision> decision = decide(*question);
+  if (!decision) return report_refusal(decision.error(), {});
+  std::string line = "refused: " + decision->reason;
+  if (decision->is_allowed) {
+    line = "allowed by " + egress::describe_rule(question->policy.spec().allow[decision->rule], decision->rule);
+  }
+  if (!write_all(STDOUT_FILENO, line + "\n")) return error_exit_status(ErrorCode::internal);
+  return decision->is_allowed ? 0 : kRefused;
+}
+
+}  // namespace belljar

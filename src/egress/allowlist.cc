@@ -1,0 +1,115 @@
+#include "egress/allowlist.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace belljar::egress {
+namespace {
+
+bool names_host(const EgressRule& rule, const Host& host) {
+  if (!rule.is_wildcard) return rule.host == host;
+  return !host.is_literal() && is_below(host.text, rule.host.text);
+}
+
+bool has_port(const EgressRule& rule, unsigned port) {
+  return std::ranges::binary_search(rule.ports, port);
+}
+
+bool matches_path(std::string_view pattern, std::string_view path) {
+  if (!pattern.ends_with('*')) return pattern == path;
+  pattern.remove_suffix(1);
+  return path.starts_with(pattern);
+}
+
+bool allows_request(const EgressRule& rule, const RequestLine& request) {
+  if (!rule.methods.empty() && std::ranges::find(rule.methods, request.method) == rule.methods.end()) return false;
+  if (rule.paths.empty()) return true;
+  if (is_ambiguous_path(request.path)) return false;
+  return std::ranges::any_of(rule.paths,
+                             [&](const std::string& pattern) { return matches_path(pattern, request.path); });
+}
+
+// A name that a program made up may be long; the host parser bounds it, so that it can stand in a hint.
+std::string allow_hint(const Host& host, unsigned port) {
+  EgressRule wanted{.host = host};
+  if (!has_port(wanted, port) && port > 0) wanted.ports = {static_cast<std::uint16_t>(port)};
+  return "--allow " + format_egress_rule(wanted);
+}
+
+// Whether allow_private lifts the refusal.
+bool is_liftable(IpKind kind) {
+  return kind == IpKind::private_network || kind == IpKind::loopback || kind == IpKind::link_local;
+}
+
+}  // namespace
+
+bool is_ambiguous_path(std::string_view path) {
+  std::string lower(path);
+  std::ranges::transform(lower, lower.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  constexpr std::string_view kSigns[] = {"//", "/./", "/../", "%2e", "%2f", "%5c", "%00", "\\", ";"};
+  return lower.ends_with("/.") || lower.ends_with("/..") ||
+         std::ranges::any_of(kSigns, [&](std::string_view sign) { return lower.find(sign) != std::string::npos; });
+}
+
+std::string describe_rule(const EgressRule& rule, std::size_t index) {
+  return fmt::format("rule {} ({})", index + 1, format_egress_rule(rule));
+}
+
+bool Allowlist::names(const Host& host) const {
+  return std::ranges::any_of(rules_, [&](const EgressRule& rule) { return names_host(rule, host); });
+}
+
+Decision Allowlist::decide(const Host& host, unsigned port) const {
+  Decision decision{.reason = "default deny", .hint = allow_hint(host, port)};
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    if (!names_host(rules_[i], host)) continue;
+    if (has_port(rules_[i], port)) return {.is_allowed = true, .rule = i};
+    if (decision.rule != kNoRule) continue;
+    decision.rule = i;
+    decision.reason = fmt::format("port {} is not in {}", port, describe_rule(rules_[i], i));
+  }
+  return decision;
+}
+
+bool Allowlist::must_see_requests(const Host& host, unsigned port) const {
+  return std::ranges::none_of(rules_, [&](const EgressRule& rule) {
+    return names_host(rule, host) && has_port(rule, port) && !rule.restricts_requests();
+  });
+}
+
+Decision Allowlist::decide_request(const Host& host, unsigned port, const RequestLine& request) const {
+  Decision decision = decide(host, port);
+  if (!decision.is_allowed) return decision;
+  const std::size_t nearest = decision.rule;
+  for (std::size_t i = 0; i < rules_.size(); ++i) {
+    const EgressRule& rule = rules_[i];
+    if (names_host(rule, host) && has_port(rule, port) && allows_request(rule, request)) {
+      return {.is_allowed = true, .rule = i};
+    }
+  }
+  return {.rule = nearest,
+          .reason = fmt::format("the method or the path is not in {}", describe_rule(rules_[nearest], nearest)),
+          .hint = "methods and paths of that rule in the policy file"};
+}
+
+Decision Allowlist::decide_address(const Host& host, unsigned port, const IpAddress& address) const {
+  const Decision connection = decide(host, port);
+  if (!connection.is_allowed || host.address == address) return connection;
+  const IpKind kind = kind_of(address);
+  if (kind == IpKind::global) return connection;
+  const auto lifts = [&](const EgressRule& rule) {
+    return rule.allow_private && names_host(rule, host) && has_port(rule, port);
+  };
+  const auto lifting = std::ranges::find_if(rules_, lifts);
+  if (lifting != rules_.end() && is_liftable(kind)) {
+    return {.is_allowed = true, .rule = static_cast<std::size_t>(lifting - rules_.begin())};
+  }
+  return {.rule = connection.rule,
+          .reason = fmt::format("{} leads to {}, {}", host.text, format_ip(address), kind_text(kind)),
+          .hint = is_liftable(kind) ? "allow_private = true in a rule for it in the policy file"
+                                    : "nothing: no name may lead there"};
+}
+
+}  // namespace belljar::egress

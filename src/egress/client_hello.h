@@ -1,0 +1,25 @@
+// The first message of a TLS client (RFC 8446, 4.1.2), read for the server name in it (RFC 6066).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace belljar::egress {
+
+inline constexpr std::size_t kClientHelloBytesMax = std::size_t{32} << 10;
+
+struct ClientHello {
+  enum class State {
+    unfinished,  // more bytes are needed
+    no_hello,    // not a ClientHello, damaged, or too long
+    whole,
+  };
+  State state = State::unfinished;
+  std::string server_name;  // as it came; empty: there is none
+};
+
+// `bytes` are those from the beginning of the connection; records may split the message anywhere.
+ClientHello read_client_hello(std::string_view bytes);
+
+}  // namespace belljar::egress

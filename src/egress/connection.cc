@@ -1,0 +1,430 @@
+#include "egress/connection.h"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "egress/client_hello.h"
+#include "egress/socket_address.h"
+#include "egress/socks.h"
+
+namespace belljar::egress {
+namespace {
+
+constexpr std::uint64_t kFirstBytesMs = 30000;
+constexpr std::uint64_t kDialMs = 10000;
+constexpr std::uint64_t kDialOneOfManyMs = 3000;
+constexpr std::uint64_t kLastWordsMs = 5000;
+constexpr std::size_t kDroppedBytesMax = std::size_t{256} << 10;
+constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
+constexpr unsigned char kTlsHandshake = 22;
+// Alert "access_denied", fatal (RFC 8446, section 6).
+constexpr std::string_view kTlsRefusal{"\x15\x03\x01\x00\x02\x02\x31", 7};
+
+}  // namespace
+
+void Connection::close() {
+  if (client_interest_.is_added) services_.poller.remove(client_.get(), client_interest_.slot);
+  if (upstream_interest_.is_added) services_.poller.remove(upstream_.get(), upstream_interest_.slot);
+  client_interest_ = upstream_interest_ = {};
+  client_.reset();
+  upstream_.reset();
+  up_.drop();
+  down_.drop();
+  from_client_ = to_upstream_ = to_client_ = {};
+}
+
+// So that the program sees at once that this is no end of the data.
+void Connection::reset() {
+  const linger at_once{1, 0};
+  ::setsockopt(client_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  close();
+}
+
+// --- The way there ------------------------------------------------------------------------------------------------
+
+void Connection::dial() {
+  is_dialling_ = true;
+  dial_deadline_ms_ = now_ms() + kDialMs;
+  if (host_.address) {
+    use_addresses({*host_.address});
+    return;
+  }
+  is_asking_ = true;
+  lookup_ = services_.resolver.look_up(host_.text, [this](const std::vector<IpAddress>& addresses) {
+    use_addresses(addresses);
+    if (!is_closed() && !is_asking_) move();
+  });
+  if (lookup_) lookup_->start();
+  is_asking_ = false;
+}
+
+// What was resolved here is what is dialled: no one looks the name up again.
+void Connection::use_addresses(const std::vector<IpAddress>& addresses) {
+  if (is_closed() || protocol_ == Protocol::refused) return;
+  if (addresses.empty()) return fail_dial("its name does not resolve");
+  Decision refusal;
+  for (const IpAddress& address : addresses) {
+    Decision decision = services_.allowlist.decide_address(host_, port_, address);
+    if (decision.is_allowed) {
+      addresses_.push_back(address);
+    } else {
+      refusal = std::move(decision);
+    }
+  }
+  if (addresses_.empty()) return refuse(refusal);
+  connect_to_next();
+}
+
+void Connection::connect_to_next() {
+  while (next_address_ < addresses_.size()) {
+    if (upstream_interest_.is_added) services_.poller.remove(upstream_.get(), upstream_interest_.slot);
+    upstream_interest_ = {};
+    const SocketAddress address(addresses_[next_address_++], port_);
+    upstream_ = Fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!upstream_.is_open()) continue;
+    const int on = 1;
+    ::setsockopt(upstream_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    const bool is_last = next_address_ == addresses_.size();
+    dial_deadline_ms_ = now_ms() + (is_last ? kDialMs : kDialOneOfManyMs);
+    if (::connect(upstream_.get(), address.get(), address.size) == 0) return finish_connect();
+    if (errno == EINPROGRESS) return;
+  }
+  upstream_.reset();
+  fail_dial("it can't be connected to");
+}
+
+void Connection::finish_connect() {
+  int error = 0;
+  socklen_t size = sizeof error;
+  if (::getsockopt(upstream_.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return connect_to_next();
+  is_connected_ = true;
+  dial_deadline_ms_ = 0;
+  lookup_.reset();
+  const Decision decision = services_.allowlist.decide(host_, port_);
+  row_ = services_.audit.allow(target_text(), describe_rule(services_.allowlist.rules()[decision.rule], decision.rule));
+  is_recorded_ = true;
+  if (entry_ == Entry::connect) to_client_ += "HTTP/1.1 200 Connection established\r\n\r\n";
+  if (entry_ == Entry::socks) to_client_ += make_socks_reply(socks_version_, SocksReply::granted);
+  const bool is_proxied = entry_ == Entry::connect || entry_ == Entry::socks;
+  if (!is_proxied) return;
+  protocol_ = Protocol::unknown;
+  const bool is_web = port_ == kHttpPort || port_ == kHttpsPort;
+  deadline_ms_ = is_web ? now_ms() + kFirstBytesMs : 0;  // elsewhere the server may speak first
+  look_at_first_bytes();
+}
+
+void Connection::fail_dial(std::string_view why) {
+  switch (entry_) {
+    case Entry::redirected:
+      return reset();
+    case Entry::connect:
+    case Entry::absolute:
+      return answer_refusal(502, fmt::format("{}: {}", target_text(), why));
+    case Entry::socks:
+      return say_last_words(make_socks_reply(socks_version_, SocksReply::unreachable));
+  }
+}
+
+// --- What is spoken -----------------------------------------------------------------------------------------------
+
+// Where the host fixes what is spoken by its port, or the program speaks first, its first bytes tell.
+void Connection::look_at_first_bytes() {
+  if (from_client_.empty()) return;
+  const auto first = static_cast<unsigned char>(from_client_[0]);
+  const bool may_be_tls = first == kTlsHandshake && (from_client_.size() < 2 || from_client_[1] == 3);
+  if (may_be_tls && port_ != kHttpPort) return check_hello();
+  if (port_ == kHttpsPort) return refuse_malformed("port 443 takes nothing but TLS");
+  switch (guess_http(from_client_)) {
+    case HttpGuess::maybe:
+      if (client_ended_) break;
+      return wait_for_first_bytes();
+    case HttpGuess::yes:
+      return start_http();
+    case HttpGuess::version_2:
+      return refuse_malformed("HTTP/2 without TLS hides its requests");
+    case HttpGuess::no:
+      break;
+  }
+  if (port_ == kHttpPort) return refuse_malformed("port 80 takes nothing but HTTP/1");
+  if (services_.allowlist.must_see_requests(host_, port_)) {
+    return refuse_malformed("only rules with methods or paths allow it, and this is not HTTP");
+  }
+  start_opaque();
+}
+
+void Connection::wait_for_first_bytes() {
+  if (deadline_ms_ == 0) deadline_ms_ = now_ms() + kFirstBytesMs;
+}
+
+void Connection::check_hello() {
+  const ClientHello hello = read_client_hello(from_client_);
+  if (hello.state == ClientHello::State::unfinished && !client_ended_) return wait_for_first_bytes();
+  if (hello.state != ClientHello::State::whole) return refuse_malformed("its TLS greeting is malformed");
+  if (services_.allowlist.must_see_requests(host_, port_)) return refuse_malformed(kHiddenRequests);
+  // An address has no name that could be checked (RFC 6066, section 3).
+  if (host_.is_literal()) return start_opaque();
+  if (hello.server_name.empty()) return refuse_malformed("its TLS greeting has no server name");
+  if (parse_host(hello.server_name) != host_) return refuse_malformed("its TLS greeting names another server");
+  start_opaque();
+}
+
+void Connection::start_opaque() {
+  protocol_ = Protocol::opaque;
+  deadline_ms_ = 0;
+  to_upstream_ += from_client_;
+  from_client_ = {};
+  if (!is_dialling_) dial();
+}
+
+void Connection::start_http() {
+  protocol_ = Protocol::http;
+  read_requests();
+  if (protocol_ != Protocol::refused && !is_closed() && !is_dialling_ && requests_taken_ > 0) dial();
+  if (is_connected_ && protocol_ == Protocol::http) read_requests();
+}
+
+// --- Refusals -----------------------------------------------------------------------------------------------------
+
+void Connection::refuse(const Decision& decision) {
+  services_.audit.refuse(target_text(), decision);
+  answer_refusal(403, fmt::format("{}: {}; to allow it: {}", target_text(), decision.reason, decision.hint));
+}
+
+void Connection::refuse_malformed(std::string_view reason) {
+  services_.audit.refuse(target_text(),
+                         {.reason = std::string(reason), .hint = "nothing: it is not what the rule is for"});
+  answer_refusal(400, fmt::format("{}: {}", target_text(), reason));
+}
+
+void Connection::answer_refusal(unsigned http_status, std::string_view reason) {
+  if (entry_ == Entry::socks && !is_connected_) {
+    return say_last_words(make_socks_reply(socks_version_, SocksReply::not_allowed));
+  }
+  const bool is_proxy_answer = (entry_ == Entry::connect || entry_ == Entry::absolute) && !is_connected_;
+  const bool is_web_answer =
+      protocol_ == Protocol::http || port_ == kHttpPort || guess_http(from_client_) == HttpGuess::yes;
+  if (is_proxy_answer || is_web_answer) {
+    const std::string_view phrase = http_status == 400   ? "Bad Request"
+                                    : http_status == 403 ? "Forbidden"
+                                                         : "Bad Gateway";
+    const std::string body = fmt::format("belljar: {}\n", reason);
+    return say_last_words(
+        fmt::format("HTTP/1.1 {} {}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\n"
+                    "Connection: close\r\n\r\n{}",
+                    http_status, phrase, body.size(), body));
+  }
+  const bool is_tls = !from_client_.empty() && static_cast<unsigned char>(from_client_[0]) == kTlsHandshake;
+  if (is_tls) return say_last_words(std::string(kTlsRefusal));
+  reset();
+}
+
+// The client may still be sending, and a connection that is closed with bytes unread takes the answer with it: so they
+// are read for a moment. Where answers of the server are still on their way, they come first.
+void Connection::say_last_words(std::string text) {
+  if (is_closed()) return;
+  protocol_ = Protocol::refused;
+  deadline_ms_ = now_ms() + kLastWordsMs;
+  dial_deadline_ms_ = 0;
+  from_client_ = {};
+  if (is_connected_ && requests_taken_ > 0 && !down_.is_ended()) {
+    last_words_ = std::move(text);
+    return;
+  }
+  if (upstream_interest_.is_added) services_.poller.remove(upstream_.get(), upstream_interest_.slot);
+  upstream_interest_ = {};
+  upstream_.reset();
+  is_connected_ = false;
+  to_client_ += text;
+}
+
+// --- Bytes --------------------------------------------------------------------------------------------------------
+
+void Connection::wake(std::uint32_t events, unsigned tag) {
+  if (tag == kUpstream && !is_connected_) {
+    finish_connect();
+  } else if (tag == kClient && (events & EPOLLERR) != 0) {
+    return close();
+  } else if ((events & EPOLLHUP) != 0) {
+    const Interest& interest = tag == kClient ? client_interest_ : upstream_interest_;
+    if ((interest.events & EPOLLIN) == 0) return close();  // both directions are over, and nothing can be written
+  }
+  if (is_closed()) return;
+  move();
+}
+
+// Reads what is there up to the bound; false when the connection was closed by it.
+bool Connection::read_client() {
+  std::array<char, std::size_t{16} << 10> bytes;
+  while (from_client_.size() < kBufferBytesMax && !client_ended_) {
+    const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
+    if (count > 0) {
+      active_ms_ = now_ms();
+      if (protocol_ == Protocol::refused) {
+        dropped_bytes_ += static_cast<std::size_t>(count);
+        if (dropped_bytes_ <= kDroppedBytesMax) return true;
+        reset();
+        return false;
+      }
+      from_client_.append(bytes.data(), static_cast<std::size_t>(count));
+      if (static_cast<std::size_t>(count) < bytes.size()) return true;
+      continue;
+    }
+    if (count == 0) client_ended_ = true;
+    if (count < 0 && errno != EAGAIN && errno != EINTR) {
+      close();
+      return false;
+    }
+    return true;
+  }
+  return true;
+}
+
+void Connection::move() {
+  if (protocol_ != Protocol::opaque && !client_ended_ && !read_client()) return;
+  switch (protocol_) {
+    case Protocol::proxy:
+      read_proxy();
+      break;
+    case Protocol::unknown:
+      look_at_first_bytes();
+      break;
+    case Protocol::http:
+      read_requests();
+      break;
+    case Protocol::opaque:
+    case Protocol::switching:
+    case Protocol::refused:
+      break;
+  }
+  if (is_closed()) return;
+  move_up();
+  if (!is_closed()) move_down();
+  if (!is_closed()) update_interest();
+}
+
+bool Connection::write_pending(int fd, std::string* pending, bool is_sent) {
+  while (!pending->empty()) {
+    const ssize_t written = ::send(fd, pending->data(), pending->size(), MSG_NOSIGNAL);
+    if (written < 0) return errno == EAGAIN || errno == EINTR;
+    active_ms_ = now_ms();
+    pending->erase(0, static_cast<std::size_t>(written));
+    if (is_sent) count(static_cast<std::uint64_t>(written), 0);
+    if (is_closed()) return true;
+  }
+  return true;
+}
+
+void Connection::move_up() {
+  if (!is_connected_ || upstream_told_end_) {
+    if (client_ended_ && !is_connected_ && (!is_dialling_ || protocol_ == Protocol::refused) && to_client_.empty())
+      close();
+    return;
+  }
+  if (!write_pending(upstream_.get(), &to_upstream_, true)) return reset();
+  if (is_closed() || !to_upstream_.empty()) return;
+  if (protocol_ == Protocol::opaque) {
+    count(up_.pump(client_.get(), upstream_.get(), services_.pipes), 0);
+    if (is_closed()) return;
+    if (up_.state() == Flow::State::failed) return reset();
+    client_ended_ = client_ended_ || up_.is_ended();
+  }
+  const bool is_refused = protocol_ == Protocol::refused;
+  const bool is_over = client_ended_ && from_client_.empty() && (protocol_ != Protocol::opaque || up_.is_ended());
+  if (!is_over && !is_refused) return;
+  ::shutdown(upstream_.get(), SHUT_WR);
+  upstream_told_end_ = true;
+}
+
+void Connection::move_down() {
+  if (is_connected_ && protocol_ == Protocol::switching) look_at_switch();
+  if (is_closed()) return;
+  if (!write_pending(client_.get(), &to_client_, false)) return close();
+  if (!to_client_.empty()) return;
+  if (is_connected_ && protocol_ != Protocol::switching && !down_.is_ended()) {
+    count(0, down_.pump(upstream_.get(), client_.get(), services_.pipes));
+    if (is_closed()) return;
+    if (down_.state() == Flow::State::failed) return reset();
+    if (!down_.is_ended()) return;
+    to_client_ = std::exchange(last_words_, {});
+    if (!write_pending(client_.get(), &to_client_, false)) return close();
+    if (!to_client_.empty()) return;
+  }
+  const bool is_over = is_connected_ ? down_.is_ended() : protocol_ == Protocol::refused;
+  if (!is_over) return;
+  if (!client_told_end_) ::shutdown(client_.get(), SHUT_WR);
+  client_told_end_ = true;
+  if (client_ended_ || is_one_request_) close();
+}
+
+void Connection::count(std::uint64_t sent, std::uint64_t received) {
+  if (sent + received == 0 || !is_recorded_) return;
+  active_ms_ = now_ms();
+  services_.audit.add_bytes(row_, sent, received);
+  if (services_.audit.bytes_total() <= services_.limits.bytes) return;
+  services_.audit.refuse(
+      target_text(), {.reason = fmt::format("the limit of {} bytes", services_.limits.bytes), .hint = "--net-size"});
+  reset();
+}
+
+std::uint32_t Connection::wanted_of_client() const {
+  std::uint32_t events = 0;
+  const bool may_write = !to_client_.empty() || down_.state() == Flow::State::waits_for_target;
+  if (may_write) events |= EPOLLOUT;
+  if (client_ended_) return events;
+  if (protocol_ == Protocol::opaque) {
+    const bool may_read = is_connected_ && to_upstream_.empty() && up_.state() == Flow::State::waits_for_source;
+    return may_read ? events | EPOLLIN : events;
+  }
+  const bool has_room = from_client_.size() < kBufferBytesMax && to_upstream_.size() < kBufferBytesMax;
+  return has_room ? events | EPOLLIN : events;
+}
+
+std::uint32_t Connection::wanted_of_upstream() const {
+  if (!is_connected_) return EPOLLOUT;
+  std::uint32_t events = 0;
+  if (!to_upstream_.empty() || up_.state() == Flow::State::waits_for_target) events |= EPOLLOUT;
+  const bool may_read = to_client_.empty() && down_.state() == Flow::State::waits_for_source;
+  return may_read ? events | EPOLLIN : events;
+}
+
+void Connection::apply(Interest& interest, int fd, std::uint32_t events, unsigned tag) {
+  if (!interest.is_added) {
+    interest.is_added = services_.poller.add(fd, events, this, tag, &interest.slot);
+    if (!interest.is_added) return reset();
+  } else if (interest.events != events) {
+    services_.poller.change(fd, events, interest.slot);
+  }
+  interest.events = events;
+}
+
+void Connection::update_interest() {
+  if (is_closed()) return;
+  apply(client_interest_, client_.get(), wanted_of_client(), kClient);
+  if (!is_closed() && upstream_.is_open()) apply(upstream_interest_, upstream_.get(), wanted_of_upstream(), kUpstream);
+}
+
+void Connection::check_time(std::uint64_t now) {
+  if (is_closed()) return;
+  if (lookup_ && !is_connected_) lookup_->check_time(now);
+  if (is_closed()) return;
+  if (dial_deadline_ms_ != 0 && now >= dial_deadline_ms_ && !is_connected_) {
+    if (upstream_.is_open()) {
+      connect_to_next();
+    } else {
+      lookup_.reset();
+      fail_dial("its name does not resolve in time");
+    }
+    if (!is_closed()) move();
+    return;
+  }
+  if (deadline_ms_ != 0 && now >= deadline_ms_) return reset();
+  if (is_connected_ && now - active_ms_ >= services_.limits.idle_ms) reset();
+}
+
+}  // namespace belljar::egress

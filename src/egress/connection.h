@@ -1,0 +1,155 @@
+// One connection of a program in the sandbox, from its acceptance to its end: where to, may it, dial, watch, relay.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/allowlist.h"
+#include "egress/audit.h"
+#include "egress/flow.h"
+#include "egress/http_request.h"
+#include "egress/poller.h"
+#include "egress/resolver.h"
+#include "egress/synthetic_names.h"
+
+namespace belljar::egress {
+
+// What all connections share. It outlives them.
+struct Services {
+  Poller& poller;
+  const Allowlist& allowlist;
+  Audit& audit;
+  Resolver& resolver;
+  const SyntheticNames& names;
+  EgressLimits limits;
+  PipePool pipes;
+};
+
+class Connection final : public Waiter {
+ public:
+  Connection(Services& services, Fd client) : services_(services), client_(std::move(client)) {}
+  ~Connection() override { close(); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // A connection that was redirected on its way to `address` and `port`.
+  void start_redirected(const IpAddress& address, unsigned port);
+  // A connection to the proxy, which is still to say where to.
+  void start_proxied();
+
+  void wake(std::uint32_t events, unsigned tag) override;
+
+  // Ends what has waited too long.
+  void check_time(std::uint64_t now);
+
+  bool is_closed() const { return !client_.is_open(); }
+  void close();
+
+ private:
+  static constexpr unsigned kClient = 0;  // tags
+  static constexpr unsigned kUpstream = 1;
+  enum class Entry { redirected, connect, socks, absolute };  // by which the program came
+  enum class Protocol {
+    proxy,      // the client speaks to the proxy
+    unknown,    // its first bytes are awaited
+    opaque,     // relayed as they are
+    http,       // requests are read
+    switching,  // a request to go on with another protocol; its answer is awaited
+    refused,    // the last words are being written; what the client sends is dropped
+  };
+  struct Interest {
+    std::uint32_t events = 0;
+    Poller::Slot slot = 0;
+    bool is_added = false;
+  };
+
+  // --- Where to (connection_target.cc)
+  void read_proxy();
+  void read_proxy_socks();
+  void read_proxy_http();
+  void accept_connect(const HttpHead& head);
+  void accept_absolute(const HttpHead& head);
+  void go_to(Host host, unsigned port);
+  bool map_synthetic(Host* host, unsigned port);
+  std::string target_text() const { return format_authority(host_, port_); }
+
+  // --- The way there
+  void dial();
+  void use_addresses(const std::vector<IpAddress>& addresses);
+  void connect_to_next();
+  void finish_connect();
+  void fail_dial(std::string_view why);
+
+  // --- What is spoken
+  void look_at_first_bytes();
+  void wait_for_first_bytes();
+  void check_hello();
+  void start_http();
+  void start_opaque();
+  void read_requests();
+  bool take_request(const HttpHead& head, bool ends_request);
+  bool take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request);
+  void look_at_switch();
+
+  // --- Refusals: each is recorded, and said in the words of the protocol.
+  void refuse(const Decision& decision);
+  void refuse_malformed(std::string_view reason);
+  void answer_refusal(unsigned http_status, std::string_view reason);
+  void say_last_words(std::string text);
+  void reset();
+
+  // --- Bytes
+  bool read_client();
+  void move();
+  void move_up();
+  void move_down();
+  bool write_pending(int fd, std::string* pending, bool is_sent);
+  void count(std::uint64_t sent, std::uint64_t received);
+  void update_interest();
+  std::uint32_t wanted_of_client() const;
+  std::uint32_t wanted_of_upstream() const;
+  void apply(Interest& interest, int fd, std::uint32_t events, unsigned tag);
+
+  Services& services_;
+  Fd client_;
+  Fd upstream_;
+  Interest client_interest_;
+  Interest upstream_interest_;
+  Entry entry_ = Entry::redirected;
+  Protocol protocol_ = Protocol::unknown;
+  Host host_;
+  unsigned port_ = 0;
+  unsigned socks_version_ = 5;
+  bool is_socks_greeted_ = false;
+  bool is_asking_ = false;  // within dial(): what comes of the answer is done there
+  bool is_dialling_ = false;
+  bool is_connected_ = false;
+  bool client_ended_ = false;
+  bool upstream_told_end_ = false;
+  bool client_told_end_ = false;
+  bool is_one_request_ = false;   // absolute-form: the connection ends with its answer
+  bool is_whole_ = false;         // the request that began last was read to its end
+  bool is_request_over_ = false;  // of is_one_request_
+  bool is_recorded_ = false;
+  Audit::Row row_ = 0;
+  std::unique_ptr<Lookup> lookup_;
+  std::vector<IpAddress> addresses_;
+  std::size_t next_address_ = 0;
+  std::string from_client_;  // read, and not used yet
+  std::string to_upstream_;  // to be written before anything else
+  std::string to_client_;
+  std::size_t dropped_bytes_ = 0;
+  std::string last_words_;  // for the client, once upstream has said all
+  RequestReader requests_;
+  std::uint64_t requests_taken_ = 0;
+  Flow up_;
+  Flow down_;
+  std::uint64_t deadline_ms_ = 0;  // of the present step; 0: none
+  std::uint64_t dial_deadline_ms_ = 0;
+  std::uint64_t active_ms_ = 0;  // when bytes last moved
+};
+
+}  // namespace belljar::egress

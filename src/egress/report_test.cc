@@ -1,0 +1,66 @@
+#include "egress/report.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "egress/audit.h"
+
+namespace belljar::egress {
+namespace {
+
+TEST(Config, ComesBackAsItWas) {
+  EgressRule rule = *parse_egress_rule("*.example.org:8443", "x");
+  rule.methods = {"GET"};
+  rule.paths = {"/v1/*"};
+  rule.allow_private = true;
+  const EgressConfig config{.rules = {*parse_egress_rule("[2001:db8::7]", "x"), rule},
+                            .limits = {.connections = 3, .connections_per_second = 4, .bytes = 5, .idle_ms = 6},
+                            .run_as = 7};
+  const auto back = config_from_json(config_to_json(config));
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->rules, config.rules);
+  EXPECT_EQ(back->limits.connections, 3U);
+  EXPECT_EQ(back->limits.idle_ms, 6U);
+  EXPECT_EQ(back->run_as, 7U);
+  for (const char* text :
+       {"", "[]", "{}", "{\"rules\":[1]}", "{\"rules\":[{\"host\":\"a b\",\"ports\":[1]}]}",
+        "{\"rules\":[{\"host\":\"a.test\"}]}", "{\"rules\":[{\"host\":\"a.test\",\"ports\":[70000]}]}"}) {
+    EXPECT_FALSE(config_from_json(text)) << text;
+  }
+}
+
+TEST(Audit, AddsUpAndIsBounded) {
+  Audit audit;
+  for (int i = 0; i < 3; ++i) audit.refuse("evil.test:443", {.reason = "default deny", .hint = "--allow evil.test"});
+  const Audit::Row row = audit.allow("example.org:443", "rule 1 (example.org)");
+  EXPECT_EQ(audit.allow("example.org:443", "rule 1 (example.org)"), row);
+  audit.add_bytes(row, 10, 20);
+  EXPECT_EQ(audit.bytes_total(), 30U);
+  for (std::size_t i = 0; i < 2 * kReportRowsMax; ++i) {
+    audit.refuse(fmt::format("n{}", i), {.reason = "default deny"});
+    (void)audit.allow(fmt::format("n{}", i), "rule 1");
+  }
+  const auto report = report_from_json(report_to_json(audit.report()));
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->denials[0].count, 3U);
+  EXPECT_EQ(report->denials[0].kind, "network");
+  EXPECT_EQ(report->uses[0].count, 2U);
+  EXPECT_EQ(report->uses[0].received_bytes, 20U);
+  EXPECT_EQ(report->denials.size(), kReportRowsMax + 1);
+  EXPECT_EQ(report->denials.back().target, "(others)");
+  EXPECT_EQ(report->denials.back().count, kReportRowsMax + 1);
+}
+
+TEST(Report, IsTakenAsHostile) {
+  for (const char* text : {"", "{", "[]", "1"}) EXPECT_FALSE(report_from_json(text)) << text;
+  const auto report = report_from_json(
+      "{\"sent_bytes\":-1,\"denials\":[1,{\"target\":\"a\\u001b[2J\\n\",\"count\":\"x\"}],\"uses\":3}");
+  ASSERT_TRUE(report);
+  EXPECT_EQ(report->sent_bytes, 0U);
+  ASSERT_EQ(report->denials.size(), 1U);
+  EXPECT_EQ(report->denials[0].target, "a\\x1b[2J\\n");
+}
+
+}  // namespace
+}  // namespace belljar::egress

@@ -1,0 +1,65 @@
+// Names to addresses, by the host's /etc/hosts and the servers of its resolv.conf(5). Not getaddrinfo(3): it would
+// block, and try names that were not checked ("search" of resolv.conf).
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/dns_message.h"
+#include "egress/poller.h"
+#include "spec/host_name.h"
+
+namespace belljar::egress {
+
+struct ResolverFiles {
+  std::vector<IpAddress> servers;
+  std::map<std::string, std::vector<IpAddress>, std::less<>> hosts;
+};
+
+// From the texts of the two files. Lines that are not understood are passed over, as resolvers do.
+ResolverFiles read_resolver_files(std::string_view resolv_conf, std::string_view hosts);
+
+class Lookup;
+
+class Resolver {
+ public:
+  Resolver(Poller& poller, ResolverFiles files) : poller_(poller), files_(std::move(files)) {}
+
+  // Calls `done` once, later or at once, with all addresses; empty where there are none, or no server answered.
+  // Destroying the lookup ends it without a call.
+  using Done = std::function<void(const std::vector<IpAddress>&)>;
+  std::unique_ptr<Lookup> look_up(const std::string& name, Done done);
+
+ private:
+  friend class Lookup;
+  Poller& poller_;
+  ResolverFiles files_;
+};
+
+// One name: both families are asked for at the same time.
+class Lookup final {
+ public:
+  Lookup(Resolver& resolver, std::string name, Resolver::Done done);
+  ~Lookup();
+  Lookup(const Lookup&) = delete;
+  Lookup& operator=(const Lookup&) = delete;
+
+  void start();
+  // To be called now and then: asks the next server where one does not answer.
+  void check_time(std::uint64_t now);
+
+ private:
+  class Query;
+  void finish_if_done();
+
+  Resolver& resolver_;
+  std::string name_;
+  Resolver::Done done_;
+  std::vector<std::unique_ptr<Query>> queries_;
+};
+
+}  // namespace belljar::egress

@@ -1,0 +1,134 @@
+"""NET-19: use up the way out: connections without number, slow and huge heads, endless bodies, clients that never read."""
+# ctest: serial
+# ctest: timeout 240
+
+import subprocess
+import time
+import unittest
+from pathlib import Path
+
+from harness import EscapeTest, callers, main
+from internet import PROBE, PUBLIC, Server, enter
+
+FLOOD = PROBE + """
+import time
+sockets = []
+def flood(port, data, count):
+    for _ in range(count):
+        try:
+            client = socket.socket(); client.settimeout(0.2); client.connect(("allowed.example", port) if port != 888 else PROXY)
+            client.setblocking(False); sockets.append(client)
+            client.send(data)
+        except OSError:
+            pass
+print("ready", flush=True)
+end = time.monotonic() + 8
+while time.monotonic() < end:
+    flood(80, b"GET / HTTP/1.1\\r\\nX: ", 100)              # slow heads
+    flood(888, b"CONNECT allowed.example:80 HTTP/1.1\\r\\n", 100)
+    flood(888, b"\\x05", 100)
+    for client in sockets[-200:]:
+        try: client.send(b"x" * 65536)                      # huge heads
+        except OSError: pass
+    if len(sockets) > 800:
+        for client in sockets: client.close()
+        sockets.clear()
+    for _ in range(200):
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(os.urandom(40), ("127.0.0.1", 53))
+"""
+
+
+class Net19(EscapeTest):
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.dns = enter()
+        if cls.dns is None:
+            raise unittest.SkipTest("only root can make a network")
+        cls.dns.names = {"allowed.example": [PUBLIC]}
+        cls.server = Server(80)
+        cls.keeping = Server(81, keeps=True)
+        cls.endless = Server(82, reply=b"x" * (8 << 20))
+
+    def test_neighbours_are_unharmed(self) -> None:
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                attacker = self.start(FLOOD, ["--allow", "allowed.example", "--timeout", "60"], caller, stdout=subprocess.PIPE)
+                attacker.stdout.readline()
+                pid = subprocess.run(["pgrep", "-P", str(attacker.pid), "-f", "^belljar-egress$"], capture_output=True, text=True).stdout.strip()
+                largest = files = 0
+                fetched = 0
+                while attacker.poll() is None:
+                    peer = self.sandbox(PROBE + "report(answer=get('allowed.example'))", ["--allow", "allowed.example"], caller)
+                    self.assertTrue(peer.findings["answer"].endswith("welcome"), peer.findings)
+                    fetched += 1
+                    try:
+                        status = Path(f"/proc/{pid}/status").read_text()
+                        largest = max(largest, int(status.split("VmRSS:")[1].split()[0]))
+                        files = max(files, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+                    except (OSError, IndexError):
+                        pass
+                self.assertGreater(fetched, 3)
+                self.assertGreater(largest, 0)
+                self.assertLess(largest, 100 << 10)
+                self.assertLess(files, 256 * 6 + 256)
+                self.assertEqual(attacker.wait(30), 0)
+
+    def test_limits(self) -> None:
+        probe = PROBE + """
+import time
+held = []
+for _ in range(12):
+    try: held.append(socket.create_connection(("allowed.example", 81), 5))
+    except ConnectionResetError: pass   # refused before connect(2) returned
+time.sleep(0.5)
+def is_open(client):
+    client.settimeout(0.3)
+    try: return client.recv(1) != b""
+    except TimeoutError: return True
+    except OSError: return False
+report(open=sum(is_open(client) for client in held))
+"""
+        flags = ["--allow", "allowed.example:80,81,82"]
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                result = self.sandbox(probe, [*flags, "--net-connections", "5"], caller)
+                self.assertEqual(result.findings["open"], 5)
+                self.assertEqual({(d["rule"], d["hint"]) for d in result.record["denials"]}, {("5 connections at once", "--net-connections")})
+                self.assertGreaterEqual(sum(d["count"] for d in result.record["denials"]), 7)
+                result = self.sandbox(PROBE + "report(n=[len(talk(('allowed.example', 82), b'hello', 5)) for _ in range(3)])", [*flags, "--net-size", "10M"], caller)
+                self.assertLess(sum(result.findings["n"]), (12 << 20))
+                self.assertEqual(result.findings["n"][0], 8 << 20)
+                self.assertIn("--net-size", {d["hint"] for d in result.record["denials"]})
+                start = time.monotonic()
+                result = self.sandbox(PROBE + "a = socket.create_connection(('allowed.example', 81)); a.settimeout(20); a.sendall(b'x'); a.recv(999)\ntry: report(end=len(a.recv(1)))\nexcept OSError as e: report(end=name_of(e.errno))",
+                                      [*flags, "--net-idle", "500ms"], caller)
+                self.assertEqual(result.findings["end"], "ECONNRESET")
+                self.assertLess(time.monotonic() - start, 10)
+                # 20 at once, then 10 a second.
+                result = self.sandbox(PROBE + "import time\nt = time.monotonic()\nfor _ in range(40): get('allowed.example')\nreport(s=time.monotonic() - t)", [*flags, "--net-rate", "10"], caller)
+                self.assertGreater(result.findings["s"], 1.5)
+
+    def test_heads_are_bounded(self) -> None:
+        probe = PROBE + """
+def pour(target, first, more):
+    "How much goes in before it is refused."
+    with socket.create_connection(target, 5) as client:
+        sent = 0
+        try:
+            client.sendall(first)
+            for _ in range(2000):
+                client.sendall(more); sent += len(more)
+            return "everything"
+        except OSError:
+            return "refused"
+report(head=pour(("allowed.example", 80), b"GET / HTTP/1.1\\r\\nX: ", b"x" * 65536), proxy=pour(PROXY, b"GET http://allowed.example/ HTTP/1.1\\r\\nX: ", b"x" * 65536),
+       lines=pour(PROXY, b"GET http://allowed.example/ HTTP/1.1\\r\\n", b"X: y\\r\\n" * 10000), socks=pour(PROXY, b"\\x04\\x01\\0\\x50\\0\\0\\0\\1", b"x" * 65536),
+       hello=pour(("allowed.example", 443), b"\\x16\\x03\\x01\\x40\\0\\x01\\0\\xff\\xff", b"x" * 65536))
+"""
+        for caller in callers():
+            found = self.sandbox(probe, ["--allow", "allowed.example"], caller).findings
+            self.assertEqual(set(found.values()), {"refused"}, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+// Fuzzes the reading of TLS greetings: once one is whole, more bytes change nothing about it.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "egress/client_hello.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace belljar::egress;
+  const std::string bytes(reinterpret_cast<const char*>(data), size);
+  const ClientHello hello = read_client_hello(bytes);
+  if (hello.state != ClientHello::State::whole) return 0;
+  const ClientHello longer = read_client_hello(bytes + "x");
+  if (longer.state != ClientHello::State::whole || longer.server_name != hello.server_name) std::abort();
+  return 0;
+}
