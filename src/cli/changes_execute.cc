@@ -16,6 +16,7 @@
 #include "cli/run_command.h"
 #include "files/apply.h"
 #include "files/change_store.h"
+#include "files/protected.h"
 #include "files/text_diff.h"
 #include "host/open_path.h"
 #include "spec/errors.h"
@@ -100,6 +101,25 @@ std::optional<std::string> read_before(const Change& change, int workspace_fd) {
   return content ? std::optional(std::move(*content)) : std::nullopt;
 }
 
+// A carriage return moves to the line's start, and characters that nobody sees hide things: both are shown.
+std::string with_hidden_shown(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    const Utf8Step step = decode_utf8(text);
+    const bool is_character = step.kind == Utf8Step::Kind::character;
+    const char32_t c = is_character ? step.code_point : 0;
+    if (c == '\r') {
+      shown += "\\r";
+    } else if (is_character && (is_unseen(c) || c == 0x2028 || c == 0x2029)) {
+      shown += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
+    } else {
+      shown += text.substr(0, step.length);
+    }
+    text.remove_prefix(step.length);
+  }
+  return shown;
+}
+
 std::string file_diff(const KeptChangeset& kept, const Change& change, int workspace_fd) {
   const std::string name = shown_name(change.path);
   std::optional<std::string> before = "";
@@ -121,7 +141,16 @@ std::string file_diff(const KeptChangeset& kept, const Change& change, int works
   const std::string hunks = unified_hunks(*before, *after);
   if (hunks.empty()) return "";
   return fmt::format("--- {}\n+++ {}\n{}", change.change == FileChange::added ? "/dev/null" : "a/" + name,
-                     change.change == FileChange::deleted ? "/dev/null" : "b/" + name, neutral(hunks));
+                     change.change == FileChange::deleted ? "/dev/null" : "b/" + name,
+                     neutral(with_hidden_shown(hunks)));
+}
+
+// Whether it comes in the place of something that is deleted with it.
+bool replaces_kept(const KeptChangeset& kept, const Change& change) {
+  return change.change == FileChange::added && std::ranges::any_of(kept.changeset.changes, [&](const Change& other) {
+           return other.change == FileChange::deleted &&
+                  (change.path == other.path || change.path.starts_with(other.path + "/"));
+         });
 }
 
 std::string change_diff(const KeptChangeset& kept, const Change& change, int workspace_fd) {
@@ -135,7 +164,7 @@ std::string change_diff(const KeptChangeset& kept, const Change& change, int wor
   }
   std::string note;
   const HostSide side = compare_host_side(kept, change, workspace_fd);
-  if (side == HostSide::different) note = "; the host's side has changed since the run";
+  if (side == HostSide::different && !replaces_kept(kept, change)) note = "; the host's side has changed since the run";
   if (side == HostSide::as_changed) note = "; applied already";
   std::string text =
       fmt::format("{} {} {}{}{}\n", file_change_name(change.change), kind, shown_name(change.path), what, note);

@@ -28,6 +28,17 @@ bool is_at_or_below(std::string_view path, std::string_view above) {
   return path.starts_with(above) && (path.size() == above.size() || path[above.size()] == '/');
 }
 
+// The path up to the last ".git" in it; empty where there is none.
+std::string git_folder_above(const std::string& path) {
+  std::string found;
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t slash = std::min(path.find('/', start), path.size());
+    if (name_key(path.substr(start, slash - start)) == kGitFolderKey) found = path.substr(0, slash);
+    start = slash + 1;
+  }
+  return found;
+}
+
 struct SplitPath {
   std::string folder;  // "." for the workspace itself
   std::string name;
@@ -120,6 +131,7 @@ class Application {
   bool is_named(std::string_view path) const;
   bool will_be_git_folder(const std::string& path) const;
   bool gives_way(const std::string& path) const;
+  void leave_out_halves(std::vector<const Change*>* allowed);
   Result<void> check_host_side(const std::vector<const Change*>& changes);
   SysResult<void> carry_out(const Change& change);
   SysResult<void> put_in_place(const Change& change, int parent_fd, const std::string& name);
@@ -272,6 +284,31 @@ void Application::try_to(const Change& change) {
   left_.push_back(change);
 }
 
+// Where a part of something is left out, the rest is too: what was to be removed for what does not come, what was to
+// come in the place of what stays, and the other parts of a repository.
+void Application::leave_out_halves(std::vector<const Change*>* allowed) {
+  const auto why = [](const Change& refused, const Change& other) -> std::string_view {
+    const bool is_removal = other.change == FileChange::deleted;
+    if (refused.change != FileChange::deleted) {
+      return is_removal && is_at_or_below(other.path, refused.path) ? "what comes in its place is left out" : "";
+    }
+    if (!is_removal) return is_at_or_below(other.path, refused.path) ? "what it would take the place of stays" : "";
+    const std::string git_folder = git_folder_above(refused.path);
+    const bool is_same = !git_folder.empty() && is_at_or_below(other.path, git_folder);
+    return is_same ? "other parts of this repository stay" : "";
+  };
+  for (std::size_t next = 0; next < left_.size(); ++next) {
+    const Change refused = left_[next];
+    std::erase_if(*allowed, [&](const Change* other) {
+      const std::string_view reason = why(refused, *other);
+      if (reason.empty()) return false;
+      result_.left_out.push_back({other->path, std::string(reason)});
+      left_.push_back(*other);
+      return true;
+    });
+  }
+}
+
 Result<Applied> Application::apply() {
   const std::vector<const Change*> selected = TRY(select_changes(kept_.changeset, paths_));
   const std::set<const Change*> is_selected(selected.begin(), selected.end());
@@ -284,11 +321,14 @@ Result<Applied> Application::apply() {
     std::string why = why_refused(change);
     if (why.empty()) {
       allowed.push_back(&change);
-      if (change.change == FileChange::deleted) deleted_.insert(change.path);
     } else {
       result_.left_out.push_back({change.path, std::move(why)});
       left_.push_back(change);
     }
+  }
+  leave_out_halves(&allowed);
+  for (const Change* change : allowed) {
+    if (change->change == FileChange::deleted) deleted_.insert(change->path);
   }
   TRY_VOID(check_host_side(allowed));
   // Folders are emptied before they are removed, and made before they are filled.

@@ -30,10 +30,6 @@ constexpr Range kIgnored[] = {
     {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F},   {0x3164, 0x3164},   {0xFE00, 0xFE0F},  {0xFEFF, 0xFEFF},
     {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFF8}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
 
-bool is_ignored(char32_t c) {
-  return std::ranges::any_of(kIgnored, [c](const Range& range) { return c >= range.first && c <= range.last; });
-}
-
 void append_key(std::string_view bytes, char32_t c, std::string* key) {
   constexpr char32_t kLongS = 0x17F;
   constexpr char32_t kKelvin = 0x212A;
@@ -43,7 +39,7 @@ void append_key(std::string_view bytes, char32_t c, std::string* key) {
     *key += 's';
   } else if (c == kKelvin) {
     *key += 'k';
-  } else if (!is_ignored(c)) {
+  } else if (!is_unseen(c)) {
     *key += bytes;
   }
 }
@@ -59,6 +55,10 @@ bool matches(std::string_view pattern, std::string_view key) {
 }
 
 }  // namespace
+
+bool is_unseen(char32_t c) {
+  return std::ranges::any_of(kIgnored, [c](const Range& range) { return c >= range.first && c <= range.last; });
+}
 
 std::span<const ProtectedRow> protected_rows() {
   return kRows;
@@ -81,6 +81,10 @@ std::string name_key(std::string_view name) {
 }
 
 std::string_view why_protected(std::string_view parent, std::string_view name, FileKind kind) {
+  // With it a folder becomes a repository, whose other parts may have come before.
+  if (name == "head" && parent != kGitFolderKey && kind != FileKind::folder) {
+    return "git takes a folder with it for a repository, with hooks and configuration";
+  }
   for (const ProtectedRow& row : kRows) {
     if (row.only_files && kind == FileKind::folder) continue;
     const std::size_t slash = row.path.find('/');

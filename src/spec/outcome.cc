@@ -242,8 +242,8 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
     record["files"] = files_record(outcome.files);
     record["files_skipped"] = skipped_record(outcome.files_skipped);
     record["files_truncated"] = outcome.files_truncated;
-    record["changes_id"] = outcome.changes_id.empty() ? Json(nullptr) : Json(outcome.changes_id);
   }
+  record["changes_id"] = outcome.changes_id.empty() ? Json(nullptr) : Json(outcome.changes_id);
   record["isolation"] = isolation_record(outcome.isolation);
   return dump_json(record);
 }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 
@@ -326,6 +327,14 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   conclude(RunStatus::error, "");
 }
 
+// Whether `path` lies in `folder` or is it, wherever links lead.
+bool is_in(const std::string& path, const std::string& folder) {
+  std::error_code error;
+  const std::string inner = std::filesystem::canonical(path, error).string() + "/";
+  const std::string outer = std::filesystem::canonical(folder, error).string() + "/";
+  return inner.starts_with(outer) || outer == "//";
+}
+
 // What the caller gets back of the sandbox's files; opened before the start, so that what can't be used is a refusal.
 class Takings {
  public:
@@ -337,6 +346,12 @@ class Takings {
     const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
     const std::string changes_folder = TRY(change_store_folder(lookup));
     const ChangeStore store = TRY(ChangeStore::open(changes_folder));
+    if (is_in(changes_folder, spec.workspace)) {
+      return fail(ErrorCode::bad_workspace,
+                  fmt::format("--workspace {}: {}, where Belljar keeps changes, lies in it, and a program could alter "
+                              "those; choose a folder of one project",
+                              spec.workspace, changes_folder));
+    }
     takings.changes_.emplace(TRY(store.begin()));
     return takings;
   }

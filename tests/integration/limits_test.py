@@ -111,6 +111,10 @@ ELSEWHERE = {
     "collect_size_bytes": "collect_test.py",
     "collect_entries": "collect_test.py",
     "workspace_entries": "workspace_test.py",
+    "net_connections": "../escape/net_19_test.py",
+    "net_rate": "../escape/net_19_test.py",
+    "net_size_bytes": "../escape/net_19_test.py",
+    "net_idle_ms": "../escape/net_19_test.py",
 }
 
 

@@ -171,6 +171,42 @@ class Workspace(WorkspaceCase):
         for bad in ("\033", "\007", "\r", "\x9b"):
             self.assertNotIn(bad, shown)
 
+    def test_diff_shows_what_would_hide(self):
+        (self.work / "one").write_text("x = 1\n")
+        id = self.change("printf 'x = 2\\ros.system(1)\\n\\342\\200\\250\\342\\200\\213\\n' > one; printf 'a\\r\\n' > crlf")
+        shown = self.diff(id)
+        self.assertIn("-x = 1\n+x = 2\\ros.system(1)\n+\\u{2028}\\u{200b}\n", shown)
+        self.assertIn("+a\\r\n", shown)
+
+    def test_halves_stay_together(self):
+        (self.work / ".git").mkdir()
+        for name in ("HEAD", "config", "index"):
+            (self.work / ".git" / name).write_text("x")
+        for path in [self.work / ".git", *(self.work / ".git").iterdir()]:
+            self.own_link(path)
+        before = tree(self.work)
+        id = self.change("rm one && ln -s /etc/passwd one; rm -r sub && ln -s x sub; mv .git .moved")
+        shown = self.diff(id)
+        self.assertNotIn("the host's side has changed", shown)
+        ended = self.apply(id, status=125)
+        self.assertIn("what comes in its place is left out", ended.err.decode())
+        after = tree(self.work)
+        for name in ("one", "sub", "sub/deep/two", ".git/HEAD", ".git/config", ".git/index"):
+            self.assertEqual(after[name], before[name], name)
+        self.assertNotIn(".moved/HEAD", after)
+
+    def test_a_repository_does_not_come_in_parts(self):
+        self.apply(self.change("mkdir -p p/objects p/refs; echo bare > p/config"))
+        ended = self.apply(self.change("echo 'ref: refs/heads/m' > p/HEAD"), status=125)
+        self.assertIn("git takes a folder with it for a repository", ended.err.decode())
+        self.assertFalse((self.work / "p/HEAD").exists())
+
+    def test_not_where_changes_are_kept(self):
+        (self.folder / "state").mkdir()
+        self.own(self.folder / "state")
+        for folder in (self.folder, self.folder / "state"):
+            self.assert_refused(self.run_in("--workspace", folder, "--", "true"), 125, "--workspace", "keeps changes")
+
     def test_patch_takes_the_diff(self):
         self.need("patch")
         id = self.change("seq 200 | grep -v 7 > one; seq 5 > new; sed -i 's/1/2/' src/main.c; rm sub/deep/two")
