@@ -99,8 +99,9 @@ std::string changes_help() {
 int changes_command(std::span<char* const> arguments) {
   const std::string_view word = arguments.empty() ? "" : arguments[0];
   const bool begins_with_option = word.starts_with('-');
-  const ParsedOptions parsed =
-      parse_options(kOptions, arguments.subspan(arguments.empty() || begins_with_option ? 0 : 1));
+  const std::vector<char*> ordered =
+      options_first(kOptions, arguments.subspan(arguments.empty() || begins_with_option ? 0 : 1));
+  const ParsedOptions parsed = parse_options(kOptions, ordered);
   if (is_given(parsed, kHelp)) {
     return write_all(STDOUT_FILENO, changes_help()) ? 0 : error_exit_status(ErrorCode::internal);
   }

@@ -34,7 +34,8 @@ TEST(ChangesCommand, TakesSoundRequests) {
   EXPECT_EQ(say({"diff", "0123abcd"}).status, 0);
   EXPECT_EQ(say({"diff", "0123abcd", "src/", "./a"}).status, 0);
   EXPECT_EQ(say({"apply", "--json", "0123abcd", "src"}).status, 0);
-  EXPECT_EQ(say({"apply", "0123abcd", "-x"}).status, 0) << "a file may be called so";
+  EXPECT_EQ(say({"apply", "0123abcd", "src", "--json"}).status, 0);
+  EXPECT_EQ(say({"apply", "0123abcd", "--", "-x"}).status, 0) << "a file may be called so";
   EXPECT_EQ(say({"discard", "0123abcd"}).status, 0);
 }
 

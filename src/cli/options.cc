@@ -153,6 +153,30 @@ ParsedOptions parse_options(std::span<const Option> options, std::span<char* con
   return parsed;
 }
 
+std::vector<char*> options_first(std::span<const Option> options, std::span<char* const> arguments) {
+  std::vector<char*> first;
+  std::vector<char*> rest;
+  std::size_t i = 0;
+  for (; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--") break;
+    if (argument.size() < 2 || argument[0] != '-') {
+      rest.push_back(arguments[i]);
+      continue;
+    }
+    first.push_back(arguments[i]);
+    const OptionText text = split_option(argument);
+    const auto option = find_option(options, text.name);
+    const bool has_value = option && !options[*option].argument.empty() && !text.value;
+    if (has_value && i + 1 < arguments.size()) first.push_back(arguments[++i]);
+  }
+  const std::span<char* const> after_dashes = arguments.subspan(i);
+  if (!after_dashes.empty()) first.push_back(after_dashes.front());
+  first.insert(first.end(), rest.begin(), rest.end());
+  if (!after_dashes.empty()) first.insert(first.end(), after_dashes.begin() + 1, after_dashes.end());
+  return first;
+}
+
 std::string options_help(std::span<const Option> options) {
   constexpr std::size_t kColumn = 28;
   std::string out;

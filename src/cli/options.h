@@ -39,6 +39,10 @@ struct ParsedOptions {
 // Reads options up to the first operand or "--". Takes "--name value", "--name=value", "-n value" and "-nvalue".
 ParsedOptions parse_options(std::span<const Option> options, std::span<char* const> arguments);
 
+// The arguments with the options first, for commands that take them after their operands too. What comes after "--"
+// stays there.
+std::vector<char*> options_first(std::span<const Option> options, std::span<char* const> arguments);
+
 // Lines of help: each option with its argument, then `what`, wrapped.
 std::string options_help(std::span<const Option> options);
 

@@ -43,6 +43,17 @@ std::string read(std::vector<std::string> texts) {
   return out;
 }
 
+TEST(OptionsFirst, KeepsValuesWithTheirOptions) {
+  const Arguments arguments({"a", "--memory", "1G", "b", "--json", "--", "c", "--json"});
+  std::string out;
+  for (const char* argument : options_first(kOptions, arguments.span())) out.append(argument).append(" ");
+  EXPECT_EQ(out, "--memory 1G --json -- a b c --json ");
+  const Arguments plain({"a", "-", "--memory=2"});
+  out.clear();
+  for (const char* argument : options_first(kOptions, plain.span())) out.append(argument).append(" ");
+  EXPECT_EQ(out, "--memory=2 a - ");
+}
+
 TEST(Options, TakesValuesInEveryWriting) {
   EXPECT_EQ(read({"--memory", "1G", "--json", "-e", "A=b", "-eC=d", "x"}), "memory=1G json e=A=b e=C=d | x");
   EXPECT_EQ(read({"--memory=1G", "--memory="}), "memory=1G memory= |");

@@ -114,13 +114,6 @@ bool is_given(const ParsedOptions& parsed, std::size_t option) {
   return std::ranges::any_of(parsed.given, [&](const GivenOption& given) { return given.option == option; });
 }
 
-// Options may stand after the run's number too.
-ParsedOptions parse_show(std::span<char* const> arguments, std::vector<char*>& ordered) {
-  ordered.assign(arguments.begin(), arguments.end());
-  std::ranges::stable_partition(ordered, [](const char* argument) { return argument[0] == '-'; });
-  return parse_options(kShowOptions, ordered);
-}
-
 }  // namespace
 
 int runs_command(std::span<char* const> arguments) {
@@ -131,8 +124,8 @@ int runs_command(std::span<char* const> arguments) {
 }
 
 int show_command(std::span<char* const> arguments) {
-  std::vector<char*> ordered;
-  const ParsedOptions parsed = parse_show(arguments, ordered);
+  const std::vector<char*> ordered = options_first(kShowOptions, arguments);
+  const ParsedOptions parsed = parse_options(kShowOptions, ordered);
   if (is_given(parsed, kShowHelp)) return print(std::string(kShowUsage) + options_help(kShowOptions));
   const Result<ShowRequest> request = make_show_request(parsed);
   return request ? execute_show(*request) : report_refusal(request.error(), {});
