@@ -278,7 +278,8 @@ class Limits(Case):
                                   "read_rate_bytes": 64 << 40, "write_rate_bytes": 64 << 40,
                                   "tmp_size_bytes": 50 << 20, "tmp_inodes": 65536, "open_files": 1024,
                                   "output_bytes": 1 << 20, "collect_file_bytes": 256 << 20, "collect_size_bytes": 1 << 30,
-                                  "collect_entries": 65536, "workspace_entries": 262144})
+                                  "collect_entries": 65536, "workspace_entries": 262144,
+                                  "net_connections": 256, "net_rate": 100, "net_size_bytes": 4 << 30, "net_idle_ms": 300000})
 
     def test_a_name_like_a_line_of_status_hides_no_memory(self):
         code = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'RssAnon: 0', 0, 0, 0)\n" \
