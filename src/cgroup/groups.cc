@@ -407,6 +407,7 @@ class V2Groups final : public Groups {
   }
 
   std::uint64_t cpu_ms() const override {
+    if (group_folders().empty()) return 0;
     return counter_in(read_control_text(group_folders().front().path + "/cpu.stat"), "usage_usec") / 1000;
   }
 

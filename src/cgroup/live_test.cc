@@ -176,18 +176,19 @@ TEST_F(LiveTest, MemoryUnderTheLimitIsLeftAlone) {
 TEST_F(LiveTest, PageCacheIsNoPeak) {
   Limits limits;
   limits.memory.value = 64 * kMiB;
-  constexpr const char* kPageCacheFile = "/var/tmp/belljar-live-test";
+  char name[] = "/var/tmp/belljar-live-XXXXXX";
+  const Fd file(::mkstemp(name));
+  ASSERT_TRUE(file.is_open());
   const auto groups = create(limits);
-  const int status = wait_for(start_inside(*groups, [] {
-    const int file = ::open(kPageCacheFile, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  const int status = wait_for(start_inside(*groups, [&] {
     static char block[1 << 20];
     for (int i = 0; i < 200; ++i) {
-      if (::write(file, block, sizeof block) != sizeof block) ::_exit(1);
+      if (::write(file.get(), block, sizeof block) != sizeof block) ::_exit(1);
     }
   }));
   EXPECT_EQ(status, 0);
   const auto usage = groups->usage();
-  ::unlink(kPageCacheFile);
+  ::unlink(name);
   ASSERT_TRUE(usage.has_value());
   EXPECT_TRUE(usage->memory_peak_is_sampled);
   EXPECT_LE(usage->memory_peak_bytes, 16 * kMiB);

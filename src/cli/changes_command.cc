@@ -46,10 +46,6 @@ Result<VerbRow> find_verb(std::string_view word) {
   return fail(ErrorCode::usage, fmt::format("unknown command changes {}; {}", one_line(word), name_hint(word, known)));
 }
 
-bool is_given(const ParsedOptions& parsed, std::size_t option) {
-  return std::ranges::any_of(parsed.given, [&](const GivenOption& given) { return given.option == option; });
-}
-
 // As the changes name it: without "./" before it and "/" after it.
 Result<std::string> read_path(std::string_view text) {
   TRY_VOID(check_path(text, "changes"));
@@ -97,15 +93,11 @@ std::string changes_help() {
 }
 
 int changes_command(std::span<char* const> arguments) {
-  const std::string_view word = arguments.empty() ? "" : arguments[0];
-  const bool begins_with_option = word.starts_with('-');
-  const std::vector<char*> ordered =
-      options_first(kOptions, arguments.subspan(arguments.empty() || begins_with_option ? 0 : 1));
-  const ParsedOptions parsed = parse_options(kOptions, ordered);
+  const auto [word, ordered, parsed] = parse_word(kOptions, arguments);
   if (is_given(parsed, kHelp)) {
     return write_all(STDOUT_FILENO, changes_help()) ? 0 : error_exit_status(ErrorCode::internal);
   }
-  const Result<ChangesRequest> request = make_request(begins_with_option ? "" : word, parsed);
+  const Result<ChangesRequest> request = make_request(word, parsed);
   if (!request) return report_error(request.error(), is_given(parsed, kJson));
   return execute_changes(*request);
 }

@@ -6,26 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "cli/said.h"
+
 namespace belljar {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Said {
-  int status;
-  std::string out;
-  std::string err;
-};
-
-Said say(std::vector<std::string> texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = changes_command(pointers);
-  std::string out = testing::internal::GetCapturedStdout();
-  return {status, std::move(out), testing::internal::GetCapturedStderr()};
+Said say(std::vector<std::string> arguments) {
+  return say_to(changes_command, std::move(arguments));
 }
 
 TEST(ChangesCommand, TakesSoundRequests) {

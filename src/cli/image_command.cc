@@ -80,10 +80,6 @@ Result<void> set_limits(const ParsedOptions& parsed, ImageRequest& request) {
   return {};
 }
 
-bool is_given(const ParsedOptions& parsed, std::size_t option) {
-  return std::ranges::any_of(parsed.given, [&](const GivenOption& given) { return given.option == option; });
-}
-
 Result<ImageRequest> make_request(std::string_view word, const ParsedOptions& parsed) {
   const VerbRow row = TRY(find_verb(word));
   if (parsed.error) return std::unexpected(*parsed.error);
@@ -120,15 +116,11 @@ std::string image_help() {
 }
 
 int image_command(std::span<char* const> arguments) {
-  const std::string_view word = arguments.empty() ? "" : arguments[0];
-  const bool begins_with_option = word.starts_with('-');
-  const std::vector<char*> ordered =
-      options_first(kOptions, arguments.subspan(arguments.empty() || begins_with_option ? 0 : 1));
-  const ParsedOptions parsed = parse_options(kOptions, ordered);
+  const auto [word, ordered, parsed] = parse_word(kOptions, arguments);
   if (is_given(parsed, kHelp)) {
     return write_all(STDOUT_FILENO, image_help()) ? 0 : error_exit_status(ErrorCode::internal);
   }
-  const Result<ImageRequest> request = make_request(begins_with_option ? "" : word, parsed);
+  const Result<ImageRequest> request = make_request(word, parsed);
   if (!request) return report_error(request.error(), is_given(parsed, kJson));
   return execute_image(*request);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/said.h"
 
 namespace belljar {
 namespace {
@@ -14,20 +15,8 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-struct Said {
-  int status;
-  std::string out;
-  std::string err;
-};
-
-Said say(std::vector<std::string> texts) {
-  std::vector<char*> pointers;
-  for (std::string& text : texts) pointers.push_back(text.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
-  const int status = image_command(pointers);
-  std::string out = testing::internal::GetCapturedStdout();
-  return {status, std::move(out), testing::internal::GetCapturedStderr()};
+Said say(std::vector<std::string> arguments) {
+  return say_to(image_command, std::move(arguments));
 }
 
 TEST(ImageCommand, TakesSoundRequests) {

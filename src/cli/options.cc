@@ -177,6 +177,21 @@ std::vector<char*> options_first(std::span<const Option> options, std::span<char
   return first;
 }
 
+bool is_given(const ParsedOptions& parsed, std::size_t option) {
+  return std::ranges::any_of(parsed.given, [&](const GivenOption& given) { return given.option == option; });
+}
+
+WordArguments parse_word(std::span<const Option> options, std::span<char* const> arguments) {
+  WordArguments read;
+  if (!arguments.empty() && arguments[0][0] != '-') {
+    read.word = arguments[0];
+    arguments = arguments.subspan(1);
+  }
+  read.ordered = options_first(options, arguments);
+  read.parsed = parse_options(options, read.ordered);
+  return read;
+}
+
 std::string options_help(std::span<const Option> options) {
   constexpr std::size_t kColumn = 28;
   std::string out;

@@ -43,6 +43,16 @@ ParsedOptions parse_options(std::span<const Option> options, std::span<char* con
 // stays there.
 std::vector<char*> options_first(std::span<const Option> options, std::span<char* const> arguments);
 
+bool is_given(const ParsedOptions& parsed, std::size_t option);
+
+// What follows the name of a command that takes a word of its own, such as `changes list`. Views into the arguments.
+struct WordArguments {
+  std::string_view word;  // empty where an option comes first, or nothing
+  std::vector<char*> ordered;
+  ParsedOptions parsed;
+};
+WordArguments parse_word(std::span<const Option> options, std::span<char* const> arguments);
+
 // Lines of help: each option with its argument, then `what`, wrapped.
 std::string options_help(std::span<const Option> options);
 

@@ -110,10 +110,6 @@ Result<ShowRequest> make_show_request(const ParsedOptions& parsed) {
   return request;
 }
 
-bool is_given(const ParsedOptions& parsed, std::size_t option) {
-  return std::ranges::any_of(parsed.given, [&](const GivenOption& given) { return given.option == option; });
-}
-
 }  // namespace
 
 int runs_command(std::span<char* const> arguments) {

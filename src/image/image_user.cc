@@ -67,7 +67,7 @@ Result<UserIds> resolve_user(std::string_view user, std::string_view passwd, std
   if (!is_name(name)) return refuse(user, "not of the form USER, UID, USER:GROUP or UID:GID");
   const auto account = find_line(passwd, is_number(name) ? 2 : 0, name);
   if (!account && !is_number(name)) return refuse(user, "there is no such user in the image's /etc/passwd");
-  const auto uid = parse_id(is_number(name) ? name : (*account)[2]);
+  const auto uid = parse_id(account && !is_number(name) ? (*account)[2] : name);
   if (!uid) return refuse(user, fmt::format("a user id goes from 0 to {}", kImageIdMax));
   ids.uid = *uid;
   std::string_view wanted_gid = account ? (*account)[3] : "0";

@@ -107,7 +107,7 @@ bool is_only_looked_at(const LimitRow& row) {
 void propose(LimitCalibration& limit, const Calibration& calibration) {
   limit.why_none = why_no_proposal(limit, calibration);
   if (!limit.why_none.empty()) return;
-  const std::uint64_t use = limit.percentile ? *limit.percentile : *limit.at_least;
+  const std::uint64_t use = limit.percentile.value_or(limit.at_least.value_or(0));
   limit.proposal = make_proposal(*limit.row, use, calibration.options.factor);
   if (is_only_looked_at(*limit.row)) limit.proposal = std::max(*limit.proposal, limit.current);
   limit.would_stop = static_cast<std::size_t>(

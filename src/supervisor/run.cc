@@ -342,7 +342,8 @@ class Takings {
     Takings takings;
     takings.destinations_ = TRY(open_destinations(spec.collect));
     if (spec.workspace.empty()) return takings;
-    takings.workspace_.emplace(TRY(open_workspace(spec.workspace, spec.limits.workspace_entries.value)));
+    takings.workspace_ =
+        std::make_unique<Workspace>(TRY(open_workspace(spec.workspace, spec.limits.workspace_entries.value)));
     const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
     const std::string changes_folder = TRY(change_store_folder(lookup));
     const ChangeStore store = TRY(ChangeStore::open(changes_folder));
@@ -352,7 +353,7 @@ class Takings {
                               "those; choose a folder of one project",
                               spec.workspace, changes_folder));
     }
-    takings.changes_.emplace(TRY(store.begin()));
+    takings.changes_ = std::make_unique<NewChangeset>(TRY(store.begin()));
     return takings;
   }
 
@@ -396,8 +397,8 @@ class Takings {
   }
 
   std::vector<CollectDestination> destinations_;
-  std::optional<Workspace> workspace_;
-  std::optional<NewChangeset> changes_;
+  std::unique_ptr<Workspace> workspace_;  // with SandboxSpec::workspace, as are the changes
+  std::unique_ptr<NewChangeset> changes_;
 };
 
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
@@ -467,7 +468,7 @@ Result<Outcome> run(const SandboxSpec& spec, const RunIo& io) {
   }
   make_harmless(&outcome->reason);
   for (SkippedFile& file : outcome->files_skipped) make_harmless(&file.reason);
-  if (outcome->error) make_harmless(&outcome->error->message);
+  if (auto& error = outcome->error) make_harmless(&error->message);
   return outcome;
 }
 

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "cgroup/cgroup.h"
@@ -159,23 +160,12 @@ Result<Watcher> Watcher::start(const std::atomic<std::uint64_t>& started_us) {
 }
 
 Result<void> Watcher::arm(const CleanupNeeds& needs) const {
-  std::string text = encode(needs);
-  iovec data{text.data(), text.size()};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control{};
-  const std::size_t fd_count = 1 + needs.keep_open.size();
-  if (fd_count > kDescriptorsMax || text.size() > kMessageBytesMax) return failed("tell the watcher", E2BIG);
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = CMSG_SPACE(sizeof(int) * fd_count);
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(int) * fd_count);
-  std::memcpy(CMSG_DATA(part), &needs.process_fd, sizeof(int));
-  std::memcpy(CMSG_DATA(part) + sizeof(int), needs.keep_open.data(), sizeof(int) * needs.keep_open.size());
-  if (::sendmsg(link_.get(), &header, MSG_NOSIGNAL) < 0) return failed("tell the watcher", errno);
+  const std::string text = encode(needs);
+  std::vector<int> fds = {needs.process_fd};
+  fds.insert(fds.end(), needs.keep_open.begin(), needs.keep_open.end());
+  if (fds.size() > kDescriptorsMax || text.size() > kMessageBytesMax) return failed("tell the watcher", E2BIG);
+  const long sent = host::send_with_descriptors(link_.get(), std::as_bytes(std::span(text)), fds);
+  if (sent < 0) return failed("tell the watcher", static_cast<int>(-sent));
   return {};
 }
 

@@ -2,21 +2,13 @@
 another run, or the host, makes of its addresses leads nowhere, during the run and after it."""
 
 import subprocess
-import unittest
 
-from harness import EscapeTest, callers, main
-from internet import PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import PROBE
 
 
-class Env04(EscapeTest):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC]}
-        cls.server = Server(80)
-
+class Env04(AllowedTest):
     def test_addresses_of_another_run(self) -> None:
         show = PROBE + "report(address=socket.gethostbyname('allowed.example'), proxy=os.environ['http_proxy'], answer=get('allowed.example'))"
         for caller in callers():

@@ -147,13 +147,13 @@ def talk(address):
         peer, _ = server.accept()
         client.sendall(b"hello")
         return peer.recv(5).decode()
-report(path=talk("/tmp/own.sock"), abstract=talk("\\0own"), folder=talk("/work/own.sock"),
+report(path=talk("/tmp/own.sock"), abstract=talk("\\0own"), folder=talk("/data/own.sock"),
        workspace=talk("/workspace/own.sock"))
 """
         for caller in callers():
             work = self.host_folder(f"work-{caller}", caller)
             view = self.host_folder(f"view-{caller}", caller)
-            findings = self.sandbox(probe, ["--mount", f"{work}:/work:rw", "--workspace", str(view)], caller).findings
+            findings = self.sandbox(probe, ["--mount", f"{work}:/data:rw", "--workspace", str(view)], caller).findings
             self.assertEqual(findings, {"path": "hello", "abstract": "hello", "folder": "hello", "workspace": "hello"})
 
 

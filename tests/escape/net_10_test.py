@@ -1,9 +1,8 @@
 """NET-10: odd host strings in CONNECT, absolute URLs, SOCKS5, SOCKS4a and Host. What is matched is what is resolved and dialled."""
 
-import unittest
-
-from harness import EscapeTest, callers, main
-from internet import OTHER_PUBLIC, PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import OTHER_PUBLIC, PROBE, PUBLIC, Server
 
 NAMES = [b"allowed.example\0.evil.example", b"evil.example\0allowed.example", b"allowed.example\r\nHost: evil.example",
          b"allowed.example ", b" allowed.example", b"allowed.example%00.evil.example", b"allowed%2eexample",
@@ -13,13 +12,11 @@ NAMES = [b"allowed.example\0.evil.example", b"evil.example\0allowed.example", b"
          b"evil.example"]
 
 
-class Net10(EscapeTest):
+class Net10(AllowedTest):
+    names = {"allowed.example": [PUBLIC], "evil.example": [OTHER_PUBLIC]}
+
     @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC], "evil.example": [OTHER_PUBLIC]}
+    def serve(cls) -> None:
         cls.server = Server(80)
         cls.tls = Server(443)
 

@@ -1,23 +1,15 @@
 """NET-11: suffixes and wildcards taken for more than they say."""
 
-import unittest
-
-from harness import EscapeTest, callers, main
-from internet import OTHER_PUBLIC, PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import OTHER_PUBLIC, PROBE, PUBLIC
 
 REFUSED = ["notallowed.example", "allowed.example.evil.test", "evilallowed.example", "sub.allowed.example", "wild.test",
            "xwild.test", "a.wild.test.evil.test", "example", "localhost.localdomain"]
 
 
-class Net11(EscapeTest):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {name: [OTHER_PUBLIC] for name in REFUSED}
-        cls.dns.names |= {"allowed.example": [PUBLIC], "a.wild.test": [PUBLIC], "a.b.wild.test": [PUBLIC]}
-        cls.server = Server(80)
+class Net11(AllowedTest):
+    names = {**{name: [OTHER_PUBLIC] for name in REFUSED}, "allowed.example": [PUBLIC], "a.wild.test": [PUBLIC], "a.b.wild.test": [PUBLIC]}
 
     def test_whole_labels(self) -> None:
         probe = PROBE + f"""

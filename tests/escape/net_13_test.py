@@ -1,9 +1,8 @@
 """NET-13: addresses in odd forms, to the proxies, in Host, and in rules."""
 
-import unittest
-
-from harness import EscapeTest, callers, main
-from internet import INNER, PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import INNER, PROBE, PUBLIC
 
 LITERALS = [b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b"127.0.0.1", b"[::1]", b"[::]", b"0.0.0.0",
             b"[::ffff:127.0.0.1]", b"[::ffff:7f00:1]", b"[fe80::1%25lo]", b"[::127.0.0.1]", b"localhost", b"localhost.",
@@ -11,15 +10,7 @@ LITERALS = [b"2130706433", b"0x7f000001", b"0x7f.1", b"0177.0.0.1", b"127.1", b"
             b"203.000.113.010"]
 
 
-class Net13(EscapeTest):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC]}
-        cls.server = Server(80)
-
+class Net13(AllowedTest):
     def test_positive_control(self) -> None:
         self.server.visits.clear()
         for literal in "2130706433", "0x7f.1", "0177.0.0.1", "127.1":

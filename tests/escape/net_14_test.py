@@ -1,20 +1,15 @@
 """NET-14: ports that no rule has, and other protocols than the port is for."""
 
-import unittest
-
-from harness import EscapeTest, callers, main
-from internet import PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import PROBE, PUBLIC, Server
 
 PORTS = [22, 25, 6379, 8080]
 
 
-class Net14(EscapeTest):
+class Net14(AllowedTest):
     @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC]}
+    def serve(cls) -> None:
         cls.servers = {port: Server(port) for port in [80, 443, 5432, *PORTS]}
 
     def test_positive_control(self) -> None:

@@ -1,9 +1,8 @@
 """NET-15: a refused host behind an allowed one: other server names and Host headers, smuggled and later requests."""
 
-import unittest
-
-from harness import EscapeTest, callers, main
-from internet import OTHER_PUBLIC, PROBE, PUBLIC, Server, TlsServer, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import OTHER_PUBLIC, PROBE, PUBLIC, Server, TlsServer
 
 TLS_PROBE = """
 def tls(name, server_name, context=None, pieces=0):
@@ -56,13 +55,11 @@ REQUESTS = {
 }
 
 
-class Net15(EscapeTest):
+class Net15(AllowedTest):
+    names = {"allowed.example": [PUBLIC], "evil.example": [OTHER_PUBLIC]}
+
     @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC], "evil.example": [OTHER_PUBLIC]}
+    def serve(cls) -> None:
         cls.server = Server(80, keeps=True)
         cls.tls = TlsServer(443, ["allowed.example", "evil.example"])
 

@@ -2,11 +2,11 @@
 
 import re
 import subprocess
-import unittest
 from pathlib import Path
 
-from harness import EscapeTest, callers, main, user
-from internet import PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main, user
+from internet import PROBE
 
 HOLD = PROBE + """
 import time
@@ -15,15 +15,7 @@ sys.stdin.read()
 """
 
 
-class Net18(EscapeTest):
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC]}
-        cls.server = Server(80)
-
+class Net18(AllowedTest):
     def test_nobody_else_reaches_it(self) -> None:
         for caller in callers():
             with self.subTest(caller=caller.name):

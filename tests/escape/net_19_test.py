@@ -4,11 +4,11 @@
 
 import subprocess
 import time
-import unittest
 from pathlib import Path
 
-from harness import EscapeTest, callers, main
-from internet import PROBE, PUBLIC, Server, enter
+from allowed import AllowedTest
+from harness import callers, main
+from internet import PROBE, Server
 
 FLOOD = PROBE + """
 import time
@@ -38,13 +38,9 @@ while time.monotonic() < end:
 """
 
 
-class Net19(EscapeTest):
+class Net19(AllowedTest):
     @classmethod
-    def setUpClass(cls) -> None:
-        cls.dns = enter()
-        if cls.dns is None:
-            raise unittest.SkipTest("only root can make a network")
-        cls.dns.names = {"allowed.example": [PUBLIC]}
+    def serve(cls) -> None:
         cls.server = Server(80)
         cls.keeping = Server(81, keeps=True)
         cls.endless = Server(82, reply=b"x" * (8 << 20))

@@ -253,7 +253,7 @@ while True: libc.syscall(155, 0, 0)
         self.assertGreater(record["denials"][0]["count"], 1000)
         self.assertLess(record["denials"][0]["count"], 100_000)
 
-    def test_after_the_answerer_is_gone_nothing_is_allowed(self):
+    def test_a_program_that_waits_for_an_answer_ends_with_belljar(self):
         code = "import ctypes, time\nlibc = ctypes.CDLL(None, use_errno=True)\nprint('up', flush=True)\n" \
                "while True: libc.mount(b'a', b'/tmp', b'tmpfs', 0, None); time.sleep(0.001)"
         process = self.start("run", self.write("mounts.py", code))

@@ -24,6 +24,7 @@
 
 #include "cgroup/cgroup.h"
 #include "egress/launch.h"
+#include "host/descriptors.h"
 #include "host/mount.h"
 #include "host/open_path.h"
 #include "host/privilege.h"
@@ -238,11 +239,11 @@ class ContainerSandbox final : public RunningSandbox {
   Fd space_link_;
   std::vector<Fd> image_locks_;
   std::optional<LeaseFile> cpu_pins_;
-  std::optional<UidRange> uids_;
+  std::unique_ptr<UidRange> uids_;  // as root
   std::unique_ptr<CgroupDir> cgroups_;
-  std::optional<InitPlanMemory> init_plan_;
-  std::optional<egress::EgressProcess> egress_;
-  std::optional<Watcher> watcher_;
+  std::unique_ptr<InitPlanMemory> init_plan_;
+  std::unique_ptr<egress::EgressProcess> egress_;  // with SandboxSpec::allow
+  std::unique_ptr<Watcher> watcher_;
   host::Process init_;
   std::optional<host::IoCounters> io_;
   std::uint64_t called_us_ = monotonic_us();
@@ -513,7 +514,8 @@ class Starter {
     // Before the fork: what is known of the control groups is looked up once for each process, and a watcher forked
     // while another thread does that would wait for it for ever.
     const HostFacts facts = host_facts(caller);
-    sandbox_->watcher_.emplace(TRY(Watcher::start(sandbox_->init_plan_->plan().seen.program_start_us)));
+    sandbox_->watcher_ =
+        std::make_unique<Watcher>(TRY(Watcher::start(sandbox_->init_plan_->plan().seen.program_start_us)));
     std::vector<WallReport> walls = assess_walls(facts);
     leave_out_unlimited(sandbox_->spec_.limits, &walls);
     mark_uncounted_mounts(sandbox_->spec_, &walls);
@@ -536,14 +538,14 @@ class Starter {
   Result<void> open_loaded_image() {
     if (sandbox_->spec_.image.empty()) return {};
     const ImageStore store = TRY(ImageStore::open(MissingStore::is_empty));
-    loaded_ = TRY(store.open_image(sandbox_->spec_.image));
+    loaded_ = std::make_unique<LoadedImage>(TRY(store.open_image(sandbox_->spec_.image)));
     ids_ = {.uid = loaded_->record.config.uid, .gid = loaded_->record.config.gid};
     return {};
   }
 
   Result<void> plan(const HostFacts& facts) {
     HostImage image = TRY(open_host_image());
-    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_ ? &*loaded_ : nullptr));
+    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get()));
     sandbox_->image_locks_.push_back(std::move(image.lock));
     if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
     CpuView view = view_cpus(cpus_);
@@ -568,7 +570,7 @@ class Starter {
     };
     CpuChoice choice = TRY(choose_cpus(sandbox_->spec_.limits.cpus.value));
     sandbox_->cpu_pins_ = std::move(choice.pins);
-    if (is_root()) sandbox_->uids_ = TRY(lease_uid_range());
+    if (is_root()) sandbox_->uids_ = std::make_unique<UidRange>(TRY(lease_uid_range()));
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return failed("a socket pair", errno);
     sandbox_->control_ = Fd(ends[0]);
@@ -584,7 +586,7 @@ class Starter {
         if (::fchown(end->get(), base + ids_.uid, base + ids_.gid) != 0) return failed("pipes", errno);
       }
     }
-    sandbox_->init_plan_ = TRY(InitPlanMemory::create());
+    sandbox_->init_plan_ = std::make_unique<InitPlanMemory>(TRY(InitPlanMemory::create()));
     InitPlan& init = sandbox_->init_plan_->plan();
     init.privilege = is_root() ? Privilege::root : Privilege::user;
     init.ids = ids_;
@@ -619,7 +621,7 @@ class Starter {
                                            .idle_ms = limits.net_idle.value}};
     // The last of the sandbox's own ids, which no program inside has.
     if (is_root()) config.run_as = sandbox_->uids_->base + kIdRangeSize - 1;
-    sandbox_->egress_ = TRY(egress::EgressProcess::start(config));
+    sandbox_->egress_ = std::make_unique<egress::EgressProcess>(TRY(egress::EgressProcess::start(config)));
     init->egress_link = sandbox_->egress_->link().get();
     std::set<std::uint16_t> ports;
     std::set<IpAddress> literals;
@@ -799,29 +801,17 @@ class Starter {
   }
 
   Result<void> send(ParentMessage message, const std::vector<int>& fds) {
-    iovec data{&message, 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kPassedFdsMax)] = {};
-    msghdr header{};
-    header.msg_iov = &data;
-    header.msg_iovlen = 1;
-    if (!fds.empty()) {
-      header.msg_control = control;
-      header.msg_controllen = CMSG_SPACE(sizeof(int) * fds.size());
-      cmsghdr* part = CMSG_FIRSTHDR(&header);
-      part->cmsg_level = SOL_SOCKET;
-      part->cmsg_type = SCM_RIGHTS;
-      part->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
-      std::memcpy(CMSG_DATA(part), fds.data(), sizeof(int) * fds.size());
-    }
-    if (::sendmsg(sandbox_->control_.get(), &header, MSG_NOSIGNAL) == 1) return {};
+    const long sent = host::send_with_descriptors(sandbox_->control_.get(), std::as_bytes(std::span(&message, 1)), fds);
+    if (sent == 1) return {};
     // Init ended early and said why, or was killed: finish() will read it.
-    if (errno == EPIPE || errno == ECONNRESET) return {};
-    return fail(ErrorCode::start_failed, fmt::format("can't reach the sandbox's init: {}", errno_text(errno)));
+    if (sent == -EPIPE || sent == -ECONNRESET) return {};
+    return fail(ErrorCode::start_failed,
+                fmt::format("can't reach the sandbox's init: {}", errno_text(static_cast<int>(-sent))));
   }
 
   std::unique_ptr<ContainerSandbox> sandbox_;
   bool is_root_ = false;
-  std::optional<LoadedImage> loaded_;
+  std::unique_ptr<LoadedImage> loaded_;
   ProgramIds ids_;
   OwnStat own_;
   cpu_set_t cpus_{};

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "egress/link.h"
+#include "host/descriptors.h"
 #include "host/redirect.h"
 #include "tiers/container/init_steps_child.h"
 
@@ -26,19 +27,8 @@ void make_egress(const InitPlan& plan) {
     message.present |= 1U << i;
     present[count++] = sockets[i];
   }
-  iovec data{&message, sizeof message};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof present)] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-  cmsghdr* const part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(int) * count);
-  std::memcpy(CMSG_DATA(part), present, sizeof(int) * count);
-  check(plan, kStep, errno_result(::sendmsg(plan.egress_link, &header, MSG_NOSIGNAL)));
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&message, 1));
+  check(plan, kStep, static_cast<int>(host::send_with_descriptors(plan.egress_link, bytes, {present, count})));
   for (unsigned i = 0; i < count; ++i) ::close(present[i]);
   ::close(plan.egress_link);
 }

@@ -43,19 +43,8 @@ void send_frame(const InitPlan& plan, const Frame& frame) {
 void hand_over(const InitPlan& plan, SetupStep step, FrameKind kind, std::span<const int> fds) {
   Frame frame{};
   frame.kind = kind;
-  iovec data{&frame, sizeof frame};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kHandlesMax)] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = CMSG_SPACE(fds.size_bytes());
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(fds.size_bytes());
-  std::memcpy(CMSG_DATA(part), fds.data(), fds.size_bytes());
-  check(plan, step, errno_result(::sendmsg(plan.control, &header, MSG_NOSIGNAL)));
+  const std::span<const std::byte> packet = std::as_bytes(std::span(&frame, 1));
+  check(plan, step, static_cast<int>(host::send_with_descriptors(plan.control, packet, fds)));
   for (const int fd : fds) ::close(fd);
 }
 

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "host/descriptors.h"
 #include "host/mount.h"
 #include "tiers/container/init_steps_child.h"
 
@@ -158,19 +159,9 @@ void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner)
 // The supervisor reads through this descriptor what the program will have left. It shows the tmpfs alone, without what
 // is mounted on its other mounts, and keeps it when this mount namespace is gone.
 void hand_over_space(const InitPlan& plan, int space, WorkspaceForm form) {
-  iovec data{&form, sizeof form};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof space)] = {};
-  msghdr header{};
-  header.msg_iov = &data;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  cmsghdr* const part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof space);
-  std::memcpy(CMSG_DATA(part), &space, sizeof space);
-  check(plan, SetupStep::hand_over, errno_result(::sendmsg(plan.space_link, &header, MSG_NOSIGNAL)));
+  const std::span<const std::byte> message = std::as_bytes(std::span(&form, 1));
+  check(plan, SetupStep::hand_over,
+        static_cast<int>(host::send_with_descriptors(plan.space_link, message, {&space, 1})));
   ::close(plan.space_link);
 }
 
