@@ -254,7 +254,7 @@ int execute_changes(const ChangesRequest& request) {
   if (!reply) return report_error(reply.error(), request.json);
   const bool is_written = write_all(STDOUT_FILENO, reply->text).has_value();
   for (const std::string& note : reply->notes) say(note);
-  if (reply->complaint) return report_error(*reply->complaint, false);
+  if (const auto& complaint = reply->complaint) return report_error(*complaint, false);
   return is_written ? 0 : error_exit_status(ErrorCode::internal);
 }
 

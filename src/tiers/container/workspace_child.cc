@@ -50,7 +50,7 @@ int new_overlay(const InitMount& mount, int mount_fd, int place) {
 // Copies the workspace's tree where there is no overlayfs: files, folders and links.
 class TreeCopy {
  public:
-  TreeCopy(const InitPlan& plan) : plan_(plan) {}
+  explicit TreeCopy(const InitPlan& plan) : plan_(plan) {}
 
   // Both descriptors are open folders, which this closes.
   void copy_folder(int from, int to, unsigned depth) {
