@@ -623,6 +623,7 @@ class Starter {
     if (is_root()) config.run_as = sandbox_->uids_->base + kIdRangeSize - 1;
     sandbox_->egress_ = std::make_unique<egress::EgressProcess>(TRY(egress::EgressProcess::start(config)));
     init->egress_link = sandbox_->egress_->link().get();
+    init->egress_rate = static_cast<std::uint32_t>(limits.net_rate.value);
     std::set<std::uint16_t> ports;
     std::set<IpAddress> literals;
     for (const EgressRule& rule : spec.allow) {
