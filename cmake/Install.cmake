@@ -52,7 +52,7 @@ install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDI
 # The public header and what it includes, side by side below include/belljar.
 install(FILES ${CMAKE_SOURCE_DIR}/include/belljar/belljar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar)
 foreach(header base/result.h spec/egress_rule.h spec/errors.def spec/errors.h spec/host_name.h spec/ip_address.h
-    spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h)
+    spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h spec/secret_rule.h)
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${CMAKE_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar/${folder})
 endforeach()

@@ -16,12 +16,13 @@ namespace {
 
 constexpr int kRefused = 1;
 
-enum class CheckFlag : std::size_t { url, method, allow, help };
+enum class CheckFlag : std::size_t { url, method, allow, secret, help };
 
 constexpr Option kOptions[] = {
     {"url", "URL", "the http or https URL that the program would ask for"},
     {"method", "METHOD", "the method of the request; without it, GET"},
     {"allow", "HOST[:PORTS]", "a rule on top of those of the files, as of belljar run"},
+    {"secret", "NAME=SRC@HOST:HEADER", "a secret on top of those of the files; its source is not opened"},
     {"help", "", "show this help"},
 };
 
@@ -49,12 +50,20 @@ Result<Question> read_question(const ParsedOptions& parsed) {
     if (flag == CheckFlag::url) question.url = given.value;
     if (flag == CheckFlag::method) question.method = given.value;
     if (flag == CheckFlag::allow) TRY_VOID(question.policy.add_allow_text(given.value, "--allow"));
+    if (flag == CheckFlag::secret) TRY_VOID(question.policy.add_secret_text(given.value, "--secret"));
   }
+  const SandboxSpec& spec = question.policy.spec();
+  TRY_VOID(check_secret_rules(spec.secrets, spec.allow, "secrets"));
   if (question.url.empty()) return fail(ErrorCode::usage, "policy check needs --url URL");
   return question;
 }
 
-Result<egress::Decision> decide(const Question& question) {
+struct Answer {
+  bool is_allowed = false;
+  std::string line;
+};
+
+Result<Answer> decide(const Question& question) {
   const auto url = egress::parse_url(question.url);
   if (!url) {
     return fail(ErrorCode::bad_value,
@@ -63,12 +72,16 @@ Result<egress::Decision> decide(const Question& question) {
                             quote(question.url)));
   }
   const egress::Allowlist list(question.policy.spec().allow);
-  const egress::Decision connection = list.decide(url->host, url->port);
-  if (!connection.is_allowed) return connection;
-  if (url->is_tls && list.must_see_requests(url->host, url->port)) {
-    return egress::Decision{.rule = connection.rule, .reason = std::string(egress::kHiddenRequests)};
+  const egress::RequestLine line{question.method, egress::path_of_target(url->target)};
+  const egress::Decision decision = list.decide_request(url->host, url->port, line);
+  if (!decision.is_allowed) return Answer{.line = "refused: " + decision.reason};
+  Answer answer{true, "allowed by " + egress::describe_rule(list.rules()[decision.rule], decision.rule)};
+  for (const SecretRule& secret : question.policy.spec().secrets) {
+    const bool goes_out = egress::is_for(secret.requests, url->host, url->port) && (url->is_tls || secret.plain_http) &&
+                          egress::allows_request(secret.requests, line);
+    if (goes_out) answer.line += fmt::format(", with the secret {} in {}", one_line(secret.name), secret.header);
   }
-  return list.decide_request(url->host, url->port, {question.method, egress::path_of_target(url->target)});
+  return answer;
 }
 
 }  // namespace
@@ -81,14 +94,10 @@ int policy_check_command(std::span<char* const> arguments) {
   }
   const Result<Question> question = read_question(parsed);
   if (!question) return report_refusal(question.error(), {});
-  const Result<egress::Decision> decision = decide(*question);
-  if (!decision) return report_refusal(decision.error(), {});
-  std::string line = "refused: " + decision->reason;
-  if (decision->is_allowed) {
-    line = "allowed by " + egress::describe_rule(question->policy.spec().allow[decision->rule], decision->rule);
-  }
-  if (!write_all(STDOUT_FILENO, line + "\n")) return error_exit_status(ErrorCode::internal);
-  return decision->is_allowed ? 0 : kRefused;
+  const Result<Answer> answer = decide(*question);
+  if (!answer) return report_refusal(answer.error(), {});
+  if (!write_all(STDOUT_FILENO, answer->line + "\n")) return error_exit_status(ErrorCode::internal);
+  return answer->is_allowed ? 0 : kRefused;
 }
 
 }  // namespace belljar

@@ -22,14 +22,6 @@ bool matches_path(std::string_view pattern, std::string_view path) {
   return path.starts_with(pattern);
 }
 
-bool allows_request(const EgressRule& rule, const RequestLine& request) {
-  if (!rule.methods.empty() && std::ranges::find(rule.methods, request.method) == rule.methods.end()) return false;
-  if (rule.paths.empty()) return true;
-  if (is_ambiguous_path(request.path)) return false;
-  return std::ranges::any_of(rule.paths,
-                             [&](const std::string& pattern) { return matches_path(pattern, request.path); });
-}
-
 // A name that a program made up may be long; the host parser bounds it, so that it can stand in a hint.
 std::string allow_hint(const Host& host, unsigned port) {
   EgressRule wanted{.host = host};
@@ -43,6 +35,18 @@ bool is_liftable(IpKind kind) {
 }
 
 }  // namespace
+
+bool is_for(const EgressRule& rule, const Host& host, unsigned port) {
+  return names_host(rule, host) && has_port(rule, port);
+}
+
+bool allows_request(const EgressRule& rule, const RequestLine& request) {
+  if (!rule.methods.empty() && std::ranges::find(rule.methods, request.method) == rule.methods.end()) return false;
+  if (rule.paths.empty()) return true;
+  if (is_ambiguous_path(request.path)) return false;
+  return std::ranges::any_of(rule.paths,
+                             [&](const std::string& pattern) { return matches_path(pattern, request.path); });
+}
 
 bool is_ambiguous_path(std::string_view path) {
   std::string lower(path);
@@ -74,9 +78,8 @@ Decision Allowlist::decide(const Host& host, unsigned port) const {
 }
 
 bool Allowlist::must_see_requests(const Host& host, unsigned port) const {
-  return std::ranges::none_of(rules_, [&](const EgressRule& rule) {
-    return names_host(rule, host) && has_port(rule, port) && !rule.restricts_requests();
-  });
+  return std::ranges::none_of(
+      rules_, [&](const EgressRule& rule) { return is_for(rule, host, port) && !rule.restricts_requests(); });
 }
 
 Decision Allowlist::decide_request(const Host& host, unsigned port, const RequestLine& request) const {
@@ -85,7 +88,7 @@ Decision Allowlist::decide_request(const Host& host, unsigned port, const Reques
   const std::size_t nearest = decision.rule;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const EgressRule& rule = rules_[i];
-    if (names_host(rule, host) && has_port(rule, port) && allows_request(rule, request)) {
+    if (is_for(rule, host, port) && allows_request(rule, request)) {
       return {.is_allowed = true, .rule = i};
     }
   }
@@ -99,9 +102,7 @@ Decision Allowlist::decide_address(const Host& host, unsigned port, const IpAddr
   if (!connection.is_allowed || host.address == address) return connection;
   const IpKind kind = kind_of(address);
   if (kind == IpKind::global) return connection;
-  const auto lifts = [&](const EgressRule& rule) {
-    return rule.allow_private && names_host(rule, host) && has_port(rule, port);
-  };
+  const auto lifts = [&](const EgressRule& rule) { return rule.allow_private && is_for(rule, host, port); };
   const auto lifting = std::ranges::find_if(rules_, lifts);
   if (lifting != rules_.end() && is_liftable(kind)) {
     return {.is_allowed = true, .rule = static_cast<std::size_t>(lifting - rules_.begin())};

@@ -36,7 +36,7 @@ class Allowlist {
   bool names(const Host& host) const;
 
   // May a connection to it be opened? Where only rules with methods or paths allow it, the requests on it are still to
-  // be decided, and a connection whose requests can't be seen must be refused: see must_see_requests().
+  // be decided: see must_see_requests().
   Decision decide(const Host& host, unsigned port) const;
 
   bool must_see_requests(const Host& host, unsigned port) const;
@@ -51,9 +51,11 @@ class Allowlist {
   std::vector<EgressRule> rules_;
 };
 
-// Why a connection is refused on which must_see_requests() and which is encrypted.
-inline constexpr std::string_view kHiddenRequests =
-    "only rules with methods or paths allow it, and these can't be seen in TLS";
+// Whether the rule names the host at this port.
+bool is_for(const EgressRule& rule, const Host& host, unsigned port);
+
+// Whether the rule's methods and paths have the request.
+bool allows_request(const EgressRule& rule, const RequestLine& request);
 
 // "rule 2 (*.example.org)", for messages.
 std::string describe_rule(const EgressRule& rule, std::size_t index);

@@ -10,6 +10,7 @@ constexpr unsigned kHandshakeRecord = 22;
 constexpr unsigned kClientHelloMessage = 1;
 constexpr unsigned kServerNameExtension = 0;
 constexpr unsigned kHostNameType = 0;
+constexpr unsigned kProtocolsExtension = 16;
 constexpr std::size_t kRecordHeaderBytes = 5;
 constexpr std::size_t kMessageHeaderBytes = 4;
 constexpr std::size_t kRecordBytesMax = std::size_t{1} << 14;
@@ -63,15 +64,29 @@ std::optional<std::string> read_server_name(std::string_view extension) {
   return name;
 }
 
+// Nothing where the extension is damaged.
+std::optional<std::vector<std::string>> read_protocols(std::string_view extension) {
+  Reader outer(extension);
+  Reader list(outer.counted(2));
+  if (!outer.is_good() || !outer.is_empty()) return std::nullopt;
+  std::vector<std::string> protocols;
+  while (!list.is_empty()) {
+    const std::string_view protocol = list.counted(1);
+    if (!list.is_good() || protocol.empty()) return std::nullopt;
+    protocols.emplace_back(protocol);
+  }
+  return protocols;
+}
+
 ClientHello read_message(std::string_view body) {
-  const ClientHello damaged{ClientHello::State::no_hello, {}};
+  const ClientHello damaged{ClientHello::State::no_hello, {}, {}};
   constexpr std::size_t kVersionAndRandomBytes = 2 + 32;
   Reader reader(body);
   reader.block(kVersionAndRandomBytes);
   reader.counted(1);  // session
   reader.counted(2);  // cipher suites
   reader.counted(1);  // compression methods
-  ClientHello hello{ClientHello::State::whole, {}};
+  ClientHello hello{ClientHello::State::whole, {}, {}};
   if (reader.is_good() && reader.is_empty()) return hello;
   Reader extensions(reader.counted(2));
   if (!reader.is_good() || !reader.is_empty()) return damaged;
@@ -80,6 +95,11 @@ ClientHello read_message(std::string_view body) {
     const std::size_t type = extensions.number(2);
     const std::string_view value = extensions.counted(2);
     if (!extensions.is_good()) return damaged;
+    if (type == kProtocolsExtension) {
+      auto protocols = read_protocols(value);
+      if (!protocols || !hello.protocols.empty()) return damaged;
+      hello.protocols = std::move(*protocols);
+    }
     if (type != kServerNameExtension) continue;
     auto name = read_server_name(value);
     if (!name || is_named) return damaged;
@@ -92,7 +112,7 @@ ClientHello read_message(std::string_view body) {
 }  // namespace
 
 ClientHello read_client_hello(std::string_view bytes) {
-  const ClientHello none{ClientHello::State::no_hello, {}};
+  const ClientHello none{ClientHello::State::no_hello, {}, {}};
   std::string message;  // the handshake message, put together from its records
   std::string_view rest = bytes;
   while (true) {

@@ -1,9 +1,11 @@
-// The first message of a TLS client (RFC 8446, 4.1.2), read for the server name in it (RFC 6066).
+// The first message of a TLS client (RFC 8446, 4.1.2), read for the server name in it (RFC 6066) and for the protocols
+// that it would speak (RFC 7301).
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace belljar::egress {
 
@@ -16,7 +18,8 @@ struct ClientHello {
     whole,
   };
   State state = State::unfinished;
-  std::string server_name;  // as it came; empty: there is none
+  std::string server_name;             // as it came; empty: there is none
+  std::vector<std::string> protocols;  // "h2", "http/1.1"; empty: it says nothing of them
 };
 
 // `bytes` are those from the beginning of the connection; records may split the message anywhere.

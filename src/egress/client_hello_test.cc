@@ -54,6 +54,15 @@ TEST(ClientHello, IsPutTogetherFromAnyPieces) {
   }
 }
 
+TEST(ClientHello, FindsTheProtocols) {
+  const auto protocols = [](const std::string& list) {
+    return read_client_hello(records(message(server_name("a.test") + extension(16, counted(2, list))), 16384));
+  };
+  EXPECT_EQ(protocols(counted(1, "h2") + counted(1, "http/1.1")).protocols,
+            (std::vector<std::string>{"h2", "http/1.1"}));
+  for (const std::string& list : {counted(1, ""), "\x05h2"s}) EXPECT_EQ(protocols(list).state, State::no_hello);
+}
+
 TEST(ClientHello, MayHaveNoName) {
   const ClientHello hello = read_client_hello(records(message(extension(43, "x")), 16384));
   EXPECT_EQ(hello.state, State::whole);

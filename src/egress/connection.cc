@@ -22,6 +22,7 @@ constexpr std::uint64_t kDialOneOfManyMs = 3000;
 constexpr std::uint64_t kLastWordsMs = 5000;
 constexpr std::size_t kDroppedBytesMax = std::size_t{256} << 10;
 constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
+constexpr std::string_view kNotReached = "nothing: a rule allows it, but it was not reached";
 constexpr unsigned char kTlsHandshake = 22;
 // Alert "access_denied", fatal (RFC 8446, section 6).
 constexpr std::string_view kTlsRefusal{"\x15\x03\x01\x00\x02\x02\x31", 7};
@@ -36,7 +37,8 @@ void Connection::close() {
   upstream_.reset();
   up_.drop();
   down_.drop();
-  from_client_ = to_upstream_ = to_client_ = {};
+  wipe(&to_upstream_);
+  from_client_ = to_client_ = {};
 }
 
 // So that the program sees at once that this is no end of the data.
@@ -120,6 +122,7 @@ void Connection::finish_connect() {
 }
 
 void Connection::fail_dial(std::string_view why) {
+  services_.audit.refuse(target_text(), {.reason = std::string(why), .hint = std::string(kNotReached)});
   switch (entry_) {
     case Entry::redirected:
       return reset();
@@ -166,12 +169,12 @@ void Connection::check_hello() {
   const ClientHello hello = read_client_hello(from_client_);
   if (hello.state == ClientHello::State::unfinished && !client_ended_) return wait_for_first_bytes();
   if (hello.state != ClientHello::State::whole) return refuse_malformed("its TLS greeting is malformed");
-  if (services_.allowlist.must_see_requests(host_, port_)) return refuse_malformed(kHiddenRequests);
+  const bool is_inspected = must_inspect(Transport::tls);
   // An address has no name that could be checked (RFC 6066, section 3).
-  if (host_.is_literal()) return start_opaque();
+  if (host_.is_literal()) return is_inspected ? start_tls(hello) : start_opaque();
   if (hello.server_name.empty()) return refuse_malformed("its TLS greeting has no server name");
   if (parse_host(hello.server_name) != host_) return refuse_malformed("its TLS greeting names another server");
-  start_opaque();
+  return is_inspected ? start_tls(hello) : start_opaque();
 }
 
 void Connection::start_opaque() {
@@ -184,6 +187,7 @@ void Connection::start_opaque() {
 
 void Connection::start_http() {
   protocol_ = Protocol::http;
+  if (must_inspect(Transport::plain)) start_reading_answers();
   read_requests();
   if (protocol_ != Protocol::refused && !is_closed() && !is_dialling_ && requests_taken_ > 0) dial();
   if (is_connected_ && protocol_ == Protocol::http) read_requests();
@@ -231,8 +235,11 @@ void Connection::say_last_words(std::string text) {
   protocol_ = Protocol::refused;
   deadline_ms_ = now_ms() + kLastWordsMs;
   dial_deadline_ms_ = 0;
+  const bool is_hello_unanswered = inspection_ && inspection_->is_tls && !inspection_->is_open_to_program();
+  if (is_hello_unanswered) inspection_.reset();  // what is said is no TLS then
   from_client_ = {};
-  if (is_connected_ && requests_taken_ > 0 && !down_.is_ended()) {
+  const bool is_all_said = inspection_ ? inspection_->is_all_said() : down_.is_ended();
+  if (is_connected_ && requests_taken_ > 0 && !is_all_said) {
     last_words_ = std::move(text);
     return;
   }
@@ -286,6 +293,7 @@ bool Connection::read_client() {
 }
 
 void Connection::move() {
+  if (is_inspecting()) return move_inspected();
   if (protocol_ != Protocol::opaque && !client_ended_ && !read_client()) return;
   switch (protocol_) {
     case Protocol::proxy:
@@ -298,11 +306,14 @@ void Connection::move() {
       read_requests();
       break;
     case Protocol::opaque:
+    case Protocol::greeting:
+    case Protocol::http2:
     case Protocol::switching:
     case Protocol::refused:
       break;
   }
   if (is_closed()) return;
+  if (is_inspecting()) return move_inspected();
   move_up();
   if (!is_closed()) move_down();
   if (!is_closed()) update_interest();
@@ -373,6 +384,7 @@ void Connection::count(std::uint64_t sent, std::uint64_t received) {
 }
 
 std::uint32_t Connection::wanted_of_client() const {
+  if (is_inspecting()) return wanted_of_program();
   std::uint32_t events = 0;
   const bool may_write = !to_client_.empty() || down_.state() == Flow::State::waits_for_target;
   if (may_write) events |= EPOLLOUT;
@@ -387,6 +399,7 @@ std::uint32_t Connection::wanted_of_client() const {
 
 std::uint32_t Connection::wanted_of_upstream() const {
   if (!is_connected_) return EPOLLOUT;
+  if (inspection_) return wanted_of_server();
   std::uint32_t events = 0;
   if (!to_upstream_.empty() || up_.state() == Flow::State::waits_for_target) events |= EPOLLOUT;
   const bool may_read = to_client_.empty() && down_.state() == Flow::State::waits_for_source;

@@ -3,16 +3,20 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "egress/allowlist.h"
 #include "egress/audit.h"
+#include "egress/client_hello.h"
 #include "egress/flow.h"
 #include "egress/http_request.h"
+#include "egress/inspection.h"
 #include "egress/poller.h"
 #include "egress/resolver.h"
+#include "egress/secrets.h"
 #include "egress/synthetic_names.h"
 
 namespace belljar::egress {
@@ -24,6 +28,8 @@ struct Services {
   Audit& audit;
   Resolver& resolver;
   const SyntheticNames& names;
+  const Secrets& secrets;
+  Tls* tls;  // null: there is nothing to inspect
   EgressLimits limits;
   PipePool pipes;
 };
@@ -56,7 +62,9 @@ class Connection final : public Waiter {
     proxy,      // the client speaks to the proxy
     unknown,    // its first bytes are awaited
     opaque,     // relayed as they are
+    greeting,   // TLS handshakes with both sides
     http,       // requests are read
+    http2,      // these too
     switching,  // a request to go on with another protocol; its answer is awaited
     refused,    // the last words are being written; what the client sends is dropped
   };
@@ -83,6 +91,31 @@ class Connection final : public Waiter {
   void finish_connect();
   void fail_dial(std::string_view why);
 
+  // --- TLS that ends here, and answers that are read (connection_inspect.cc)
+  bool must_inspect(Transport transport) const;
+  bool is_inspecting() const;
+  Transport transport() const { return inspection_ && inspection_->is_tls ? Transport::tls : Transport::plain; }
+  void start_tls(const ClientHello& hello);
+  void start_reading_answers();
+  void move_inspected();
+  void greet();
+  bool greet_server();
+  void greet_program();
+  bool take_from_program();
+  bool take_from_server();
+  bool may_take_from_program() const;
+  bool may_take_from_server() const;
+  void use_plain_bytes();
+  void read_answers();
+  void relay_http2();
+  RequestVerdict judge_http2(const Http2Request& request);
+  bool give(int fd, TlsEnd* end, std::string* plain, bool is_sent);
+  bool give_all();
+  bool has_bytes_to_give() const;
+  void end_inspected();
+  std::uint32_t wanted_of_program() const;
+  std::uint32_t wanted_of_server() const;
+
   // --- What is spoken
   void look_at_first_bytes();
   void wait_for_first_bytes();
@@ -91,7 +124,8 @@ class Connection final : public Waiter {
   void start_opaque();
   void read_requests();
   bool take_request(const HttpHead& head, bool ends_request);
-  bool take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request);
+  Decision decide_request(const RequestLine& line, std::span<const HttpHeader> headers) const;
+  bool take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request, Secrets::Headers* secrets);
   void look_at_switch();
 
   // --- Refusals: each is recorded, and said in the words of the protocol.
@@ -145,6 +179,7 @@ class Connection final : public Waiter {
   std::string last_words_;  // for the client, once upstream has said all
   RequestReader requests_;
   std::uint64_t requests_taken_ = 0;
+  std::unique_ptr<Inspection> inspection_;
   Flow up_;
   Flow down_;
   std::uint64_t deadline_ms_ = 0;  // of the present step; 0: none

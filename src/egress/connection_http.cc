@@ -32,17 +32,39 @@ bool asks_to_close(const HttpHead& head) {
   });
 }
 
+bool is_replaced(const HttpHeader& header, const Secrets::Headers& secrets) {
+  return std::ranges::any_of(secrets, [&](const auto& secret) { return equal_without_case(header.name, secret.name); });
+}
+
+void put_secrets(std::string* out, Secrets::Headers* secrets) {
+  for (Secrets::Header& secret : *secrets) {
+    out->append(secret.name).append(": ").append(secret.value).append("\r\n");
+    wipe(&secret.value);
+  }
+}
+
 // The head without what concerns this hop only (RFC 9110, 7.6.1).
-std::string rewrite_head(const HttpHead& head, std::string_view target, bool closes) {
+std::string rewrite_head(const HttpHead& head, std::string_view target, bool closes, Secrets::Headers* secrets) {
   constexpr std::string_view kDropped[] = {"connection", "proxy-connection", "keep-alive", "proxy-authorization",
                                            "upgrade",    "http2-settings",   "te"};
   std::string out = fmt::format("{} {} HTTP/1.{}\r\n", head.method, target, head.minor_version);
   for (const HttpHeader& header : head.headers) {
     const bool is_dropped =
         std::ranges::any_of(kDropped, [&](std::string_view name) { return equal_without_case(header.name, name); });
-    if (!is_dropped) out += fmt::format("{}: {}\r\n", header.name, header.value);
+    if (!is_dropped && !is_replaced(header, *secrets)) out += fmt::format("{}: {}\r\n", header.name, header.value);
   }
   if (closes) out += "Connection: close\r\n";
+  put_secrets(&out, secrets);
+  return out + "\r\n";
+}
+
+// The head as it came, but for secrets.
+std::string copy_head(const HttpHead& head, Secrets::Headers* secrets) {
+  std::string out = fmt::format("{} {} HTTP/1.{}\r\n", head.method, head.target, head.minor_version);
+  for (const HttpHeader& header : head.headers) {
+    if (!is_replaced(header, *secrets)) out += fmt::format("{}: {}\r\n", header.name, header.value);
+  }
+  put_secrets(&out, secrets);
   return out + "\r\n";
 }
 
@@ -97,31 +119,49 @@ bool Connection::take_request(const HttpHead& head, bool ends_request) {
   if (!map_synthetic(&named, port_)) return false;
   if (named != host_ || authority->port.value_or(port_) != port_)
     return refuse_it("its Host header names another host");
-  const Decision decision = services_.allowlist.decide_request(host_, port_, {head.method, path_of_target(target)});
+  const RequestLine line{head.method, path_of_target(target)};
+  const Decision decision = decide_request(line, head.headers);
   if (!decision.is_allowed) {
     refuse(decision);
     return false;
   }
   ++requests_taken_;
+  Secrets::Headers secrets = services_.secrets.headers_of(host_, port_, transport(), line);
   if (const auto upgrade = head.header("upgrade"); upgrade && !is_one_request_)
-    return take_upgrade(head, *upgrade, ends_request);
+    return take_upgrade(head, *upgrade, ends_request, &secrets);
+  if (inspection_) inspection_->answers.expect(head.method, false);
   if (is_one_request_ || target.data() != head.target.data()) {
-    to_upstream_ += rewrite_head(head, target, is_one_request_ || asks_to_close(head));
+    to_upstream_ += rewrite_head(head, target, is_one_request_ || asks_to_close(head), &secrets);
+  } else if (!secrets.empty()) {
+    to_upstream_ += copy_head(head, &secrets);
   } else {
     to_upstream_.append(from_client_, 0, head.size);
   }
   return true;
 }
 
+Decision Connection::decide_request(const RequestLine& line, std::span<const HttpHeader> headers) const {
+  Decision decision = services_.allowlist.decide_request(host_, port_, line);
+  if (!decision.is_allowed || transport() == Transport::tls) return decision;
+  const SecretRule* const secret = services_.secrets.only_by_tls(host_, headers);
+  if (secret == nullptr) return decision;
+  return {.rule = decision.rule,
+          .reason = fmt::format("the secret {} goes out by TLS only", secret->name),
+          .hint = "https, or plain_http = true for that secret"};
+}
+
 // After an answer of 101 the connection has no requests any more. Only WebSocket is let through, as the first request:
 // of later ones it would not be known whose answer comes. The wish for any other protocol is left out, as a proxy may.
-bool Connection::take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request) {
+bool Connection::take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request,
+                              Secrets::Headers* secrets) {
   const bool is_first = requests_taken_ == 1 && ends_request && !services_.allowlist.must_see_requests(host_, port_);
-  if (!equal_without_case(upgrade, "websocket") || !is_first) {
-    to_upstream_ += rewrite_head(head, head.target, asks_to_close(head));
+  const bool may_switch = equal_without_case(upgrade, "websocket") && is_first;
+  if (inspection_) inspection_->answers.expect(head.method, may_switch);
+  if (!may_switch) {
+    to_upstream_ += rewrite_head(head, head.target, asks_to_close(head), secrets);
     return true;
   }
-  to_upstream_.append(from_client_, 0, head.size);
+  to_upstream_ += copy_head(head, secrets);
   from_client_.erase(0, head.size);
   protocol_ = Protocol::switching;
   if (!is_dialling_) dial();

@@ -58,20 +58,6 @@ bool read_request_line(std::string_view line, HttpHead* head) {
   return is_token(head->method) && head->method.size() <= kMethodBytesMax && !head->target.empty() && is_plain;
 }
 
-std::string_view read_headers(std::string_view rest, HttpHead* head) {
-  while (true) {
-    const auto line = take_line(&rest);
-    if (!line) return "a line of the head does not end as it must";
-    if (line->empty()) return {};
-    if (head->headers.size() == kHttpHeadersMax) return "too many headers";
-    const std::size_t colon = line->find(':');
-    if (colon == std::string_view::npos || !is_token(line->substr(0, colon))) return "a header's name is malformed";
-    const HttpHeader header{line->substr(0, colon), trimmed(line->substr(colon + 1))};
-    if (!std::ranges::all_of(header.value, is_value_character)) return "a header's value holds control characters";
-    head->headers.push_back(header);
-  }
-}
-
 // Headers of which two make it doubtful where the request goes or ends.
 std::string_view check_unique(const HttpHead& head) {
   constexpr std::string_view kOnce[] = {"host",    "content-length", "transfer-encoding",
@@ -88,6 +74,20 @@ RequestReader::Event broken(std::string_view reason) {
 }
 
 }  // namespace
+
+std::string_view read_http_headers(std::string_view lines, std::vector<HttpHeader>* headers) {
+  while (true) {
+    const auto line = take_line(&lines);
+    if (!line) return "a line of the head does not end as it must";
+    if (line->empty()) return {};
+    if (headers->size() == kHttpHeadersMax) return "too many headers";
+    const std::size_t colon = line->find(':');
+    if (colon == std::string_view::npos || !is_token(line->substr(0, colon))) return "a header's name is malformed";
+    const HttpHeader header{line->substr(0, colon), trimmed(line->substr(colon + 1))};
+    if (!std::ranges::all_of(header.value, is_value_character)) return "a header's value holds control characters";
+    headers->push_back(header);
+  }
+}
 
 bool equal_without_case(std::string_view a, std::string_view lower) {
   return a.size() == lower.size() && std::ranges::equal(a, lower, [](char x, char y) {
@@ -155,7 +155,7 @@ RequestReader::Event RequestReader::read_head(std::string_view input) {
   std::string_view rest = input.substr(0, event.size);
   const auto line = take_line(&rest);
   if (!line || !read_request_line(*line, &head)) return broken("the request line is malformed");
-  if (const std::string_view fault = read_headers(rest, &head); !fault.empty()) return broken(fault);
+  if (const std::string_view fault = read_http_headers(rest, &head.headers); !fault.empty()) return broken(fault);
   if (const std::string_view fault = check_unique(head); !fault.empty()) return broken(fault);
   if (const std::string_view fault = begin_body(head); !fault.empty()) return broken(fault);
   event.ends_request = state_ == State::head;

@@ -30,6 +30,9 @@ struct HttpHead {
   std::optional<std::string_view> header(std::string_view name) const;
 };
 
+// The lines of a head after its first, up to the empty one; returns what is wrong with them, or nothing.
+std::string_view read_http_headers(std::string_view lines, std::vector<HttpHeader>* headers);
+
 bool equal_without_case(std::string_view a, std::string_view lower);
 
 // Whether the bytes may be, or become, the first line of an HTTP/1 request.

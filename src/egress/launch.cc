@@ -79,7 +79,7 @@ std::unexpected<Error> no_room(const char* what) {
 
 }  // namespace
 
-Result<EgressProcess> EgressProcess::start(const EgressConfig& config) {
+Result<EgressProcess> EgressProcess::start(const EgressConfig& config, const InspectionSources& sources) {
   const Fd program = TRY(open_program());
   int link[2];
   int control[2];
@@ -89,6 +89,7 @@ Result<EgressProcess> EgressProcess::start(const EgressConfig& config) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) != 0) return no_room("a socket pair");
   Fd supervisor_control(control[0]);
   const Fd own_control(control[1]);
+  if (sources.is_needed) TRY_VOID(hand_over(supervisor_control.get(), sources));
   auto pipe = make_pipe();
   if (!pipe) return no_room("a pipe");
   auto clone = host::clone_process(0, -1);
@@ -108,12 +109,12 @@ Result<EgressProcess> EgressProcess::start(const EgressConfig& config) {
   return EgressProcess(std::move(clone->process), std::move(init_link), std::move(supervisor_control));
 }
 
-Result<EgressReport> EgressProcess::finish() {
+// What the process says up to its end, or to the end of a line.
+std::string EgressProcess::hear(Until what) {
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  (void)::send(control_.get(), "e", 1, MSG_NOSIGNAL);
   std::string text;
   std::array<char, 16384> bytes;
-  while (text.size() <= kReportBytesMax) {
+  while (text.size() <= kReportBytesMax && (what == Until::end || !text.ends_with('\n'))) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     pollfd waiting{control_.get(), POLLIN, 0};
     const int ready = left.count() > 0 ? ::poll(&waiting, 1, static_cast<int>(left.count())) : 0;
@@ -123,6 +124,18 @@ Result<EgressReport> EgressProcess::finish() {
     if (count <= 0) break;
     text.append(bytes.data(), static_cast<std::size_t>(count));
   }
+  return text;
+}
+
+Result<EgressReady> EgressProcess::await_ready(std::size_t secrets) {
+  const std::string text = hear(Until::line);
+  if (text.empty()) return fail(ErrorCode::internal, "the egress process came to a bad end before it was ready");
+  return ready_from_json(text, secrets);
+}
+
+Result<EgressReport> EgressProcess::finish() {
+  (void)::send(control_.get(), "e", 1, MSG_NOSIGNAL);
+  const std::string text = hear(Until::end);
   control_.reset();
   process_.kill();  // it has said all; one that has not ended by now does not
   const auto record = process_.reap();

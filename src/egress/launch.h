@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "base/result.h"
+#include "egress/inspection_sources.h"
 #include "egress/report.h"
 #include "host/process.h"
 
@@ -13,7 +14,11 @@ namespace belljar::egress {
 class EgressProcess {
  public:
   // Errors: host_unsupported where the program is not found, no_resources.
-  static Result<EgressProcess> start(const EgressConfig& config);
+  static Result<EgressProcess> start(const EgressConfig& config, const InspectionSources& sources);
+
+  // Where needs_inspection(): waits until it has read the secrets and has an authority. Errors: bad_value, which says
+  // what is wrong with a secret; internal.
+  Result<EgressReady> await_ready(std::size_t secrets);
 
   // Init's end of the link (link.h); to be closed here once init has it.
   Fd& link() { return link_; }
@@ -27,6 +32,9 @@ class EgressProcess {
  private:
   EgressProcess(host::Process process, Fd link, Fd control)
       : process_(std::move(process)), link_(std::move(link)), control_(std::move(control)) {}
+
+  enum class Until { line, end };
+  std::string hear(Until what);
 
   host::Process process_;
   Fd link_;

@@ -42,6 +42,12 @@ std::string shown_text(const Json& object, const char* key) {
   return one_line(text_of(object, key), kTextBytesMax);
 }
 
+Json rule_to_json(const EgressRule& rule) {
+  return {{"host", rule.host.text}, {"wildcard", rule.is_wildcard ? 1U : 0U},
+          {"ports", rule.ports},    {"methods", rule.methods},
+          {"paths", rule.paths},    {"private", rule.allow_private ? 1U : 0U}};
+}
+
 Result<EgressRule> rule_from_json(const Json& object) {
   if (!object.is_object()) return malformed("a rule");
   auto host = parse_host(text_of(object, "host"));
@@ -62,19 +68,38 @@ Result<EgressRule> rule_from_json(const Json& object) {
   return rule;
 }
 
+// Where the value comes from is the supervisor's affair.
+Json secret_to_json(const SecretRule& secret) {
+  return {{"name", secret.name},
+          {"requests", rule_to_json(secret.requests)},
+          {"plain_http", secret.plain_http ? 1U : 0U},
+          {"header", secret.header},
+          {"format", secret.header_format}};
+}
+
+Result<SecretRule> secret_from_json(const Json& object) {
+  if (!object.is_object() || !object.contains("requests")) return malformed("a secret");
+  SecretRule secret;
+  secret.name = text_of(object, "name");
+  secret.source = SecretSource::fd;
+  secret.from = "0";
+  secret.requests = TRY(rule_from_json(object["requests"]));
+  secret.plain_http = number_of(object, "plain_http") == 1;
+  secret.header = text_of(object, "header");
+  secret.header_format = text_of(object, "format");
+  TRY_VOID(check_secret_rule(secret, "secret"));
+  return secret;
+}
+
 }  // namespace
 
 std::string config_to_json(const EgressConfig& config) {
   Json rules = Json::array();
-  for (const EgressRule& rule : config.rules) {
-    rules.push_back({{"host", rule.host.text},
-                     {"wildcard", rule.is_wildcard ? 1U : 0U},
-                     {"ports", rule.ports},
-                     {"methods", rule.methods},
-                     {"paths", rule.paths},
-                     {"private", rule.allow_private ? 1U : 0U}});
-  }
+  for (const EgressRule& rule : config.rules) rules.push_back(rule_to_json(rule));
+  Json secrets = Json::array();
+  for (const SecretRule& secret : config.secrets) secrets.push_back(secret_to_json(secret));
   return dump_json({{"rules", std::move(rules)},
+                    {"secrets", std::move(secrets)},
                     {"connections", config.limits.connections},
                     {"connections_per_second", config.limits.connections_per_second},
                     {"bytes", config.limits.bytes},
@@ -89,12 +114,41 @@ Result<EgressConfig> config_from_json(std::string_view text) {
   const auto rules = json->find("rules");
   if (rules == json->end() || !rules->is_array()) return malformed("no rules");
   for (const Json& each : *rules) config.rules.push_back(TRY(rule_from_json(each)));
+  const auto secrets = json->find("secrets");
+  if (secrets == json->end() || !secrets->is_array()) return malformed("no secrets");
+  for (const Json& each : *secrets) config.secrets.push_back(TRY(secret_from_json(each)));
   config.limits = {.connections = number_of(*json, "connections"),
                    .connections_per_second = number_of(*json, "connections_per_second"),
                    .bytes = number_of(*json, "bytes"),
                    .idle_ms = number_of(*json, "idle_ms")};
   config.run_as = static_cast<unsigned>(number_of(*json, "run_as"));
   return config;
+}
+
+std::string ready_to_json(const EgressReady& ready) {
+  return dump_json({{"authority", ready.authority_pem}, {"secret_bytes", ready.secret_bytes}});
+}
+
+std::string refusal_to_json(std::string_view why) {
+  return dump_json({{"refusal", why}});
+}
+
+Result<EgressReady> ready_from_json(std::string_view text, std::size_t secrets) {
+  const auto json = parse_json(text, {.bytes_max = kReportBytesMax});
+  if (!json || !json->is_object()) return malformed("no word of being ready");
+  if (json->contains("refusal")) return fail(ErrorCode::bad_value, shown_text(*json, "refusal"));
+  if (json->contains("failure")) {
+    return fail(ErrorCode::internal, "the egress process failed: " + shown_text(*json, "failure"));
+  }
+  EgressReady ready{.authority_pem = text_of(*json, "authority")};
+  const auto lengths = json->find("secret_bytes");
+  const bool has_all = lengths != json->end() && lengths->is_array() && lengths->size() == secrets;
+  if (!has_all || ready.authority_pem.empty()) return malformed("no word of being ready");
+  for (const Json& length : *lengths) {
+    if (!length.is_number_unsigned() || length.get<std::uint64_t>() > kSecretBytesMax) return malformed("a length");
+    ready.secret_bytes.push_back(length.get<std::size_t>());
+  }
+  return ready;
 }
 
 std::string report_to_json(const EgressReport& report) {

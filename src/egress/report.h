@@ -11,6 +11,7 @@
 #include "base/result.h"
 #include "spec/egress_rule.h"
 #include "spec/outcome.h"
+#include "spec/secret_rule.h"
 
 namespace belljar::egress {
 
@@ -23,8 +24,15 @@ struct EgressLimits {
 
 struct EgressConfig {
   std::vector<EgressRule> rules;
+  std::vector<SecretRule> secrets;  // without their values, which come by descriptors
   EgressLimits limits;
   unsigned run_as = 0;  // user and group that the process takes; 0: it stays who it is
+};
+
+// What the process tells before it serves, on a line of its own, where needs_inspection().
+struct EgressReady {
+  std::string authority_pem;              // the certificate that programs inside must trust
+  std::vector<std::size_t> secret_bytes;  // the length of each value
 };
 
 inline constexpr std::size_t kReportRowsMax = 512;  // of each kind; what is more is counted together
@@ -39,6 +47,12 @@ struct EgressReport {
 
 std::string config_to_json(const EgressConfig& config);
 Result<EgressConfig> config_from_json(std::string_view text);
+
+std::string ready_to_json(const EgressReady& ready);
+std::string refusal_to_json(std::string_view why);  // in place of it
+
+// `secrets`: how many there are. The error of a refusal is bad_value and has its text. Errors: internal.
+Result<EgressReady> ready_from_json(std::string_view text, std::size_t secrets);
 
 std::string report_to_json(const EgressReport& report);
 std::string failure_to_json(std::string_view why);  // in place of a report

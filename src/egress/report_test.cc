@@ -15,18 +15,35 @@ TEST(Config, ComesBackAsItWas) {
   rule.paths = {"/v1/*"};
   rule.allow_private = true;
   const EgressConfig config{.rules = {*parse_egress_rule("[2001:db8::7]", "x"), rule},
+                            .secrets = {*parse_secret_rule("K=fd:0@api.test:X-Key: a{}", "x")},
                             .limits = {.connections = 3, .connections_per_second = 4, .bytes = 5, .idle_ms = 6},
                             .run_as = 7};
   const auto back = config_from_json(config_to_json(config));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->rules, config.rules);
+  EXPECT_EQ(back->secrets, config.secrets);
   EXPECT_EQ(back->limits.connections, 3U);
   EXPECT_EQ(back->limits.idle_ms, 6U);
   EXPECT_EQ(back->run_as, 7U);
-  for (const char* text :
-       {"", "[]", "{}", "{\"rules\":[1]}", "{\"rules\":[{\"host\":\"a b\",\"ports\":[1]}]}",
-        "{\"rules\":[{\"host\":\"a.test\"}]}", "{\"rules\":[{\"host\":\"a.test\",\"ports\":[70000]}]}"}) {
+  for (const char* text : {"", "[]", "{}", "{\"rules\":[1]}", "{\"rules\":[]}", "{\"rules\":[],\"secrets\":[1]}",
+                           "{\"rules\":[{\"host\":\"a b\",\"ports\":[1]}]}", "{\"rules\":[{\"host\":\"a.test\"}]}",
+                           "{\"rules\":[{\"host\":\"a.test\",\"ports\":[70000]}]}"}) {
     EXPECT_FALSE(config_from_json(text)) << text;
+  }
+}
+
+TEST(Ready, ComesBackAsItWas) {
+  const auto back = ready_from_json(ready_to_json({.authority_pem = "pem", .secret_bytes = {8, 4096}}), 2);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->authority_pem, "pem");
+  EXPECT_EQ(back->secret_bytes, (std::vector<std::size_t>{8, 4096}));
+  const auto refused = ready_from_json(refusal_to_json("the secret K: no"), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "the secret K: no");
+  for (const char* text :
+       {"", "{}", "{\"authority\":\"pem\",\"secret_bytes\":[1]}", "{\"authority\":\"\",\"secret_bytes\":[1,2]}",
+        "{\"authority\":\"pem\",\"secret_bytes\":[1,5000]}"}) {
+    EXPECT_FALSE(ready_from_json(text, 2)) << text;
   }
 }
 

@@ -33,12 +33,14 @@ std::optional<SocketAddress> original_target(int fd, bool is_v6) {
 
 }  // namespace
 
-Server::Server(EgressConfig config, ResolverFiles files, Poller poller)
+Server::Server(EgressConfig config, ResolverFiles files, Poller poller, Secrets secrets, std::unique_ptr<Tls> tls)
     : config_(std::move(config)),
       poller_(std::move(poller)),
       allowlist_(config_.rules),
       resolver_(poller_, std::move(files)),
-      services_{poller_, allowlist_, audit_, resolver_, names_, config_.limits, {}},
+      secrets_(std::move(secrets)),
+      tls_(std::move(tls)),
+      services_{poller_, allowlist_, audit_, resolver_, names_, secrets_, tls_.get(), config_.limits, {}},
       tokens_(kBurstSeconds * static_cast<double>(config_.limits.connections_per_second)) {}
 
 Server::~Server() = default;

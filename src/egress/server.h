@@ -14,7 +14,8 @@ namespace belljar::egress {
 
 class Server final : public Waiter {
  public:
-  Server(EgressConfig config, ResolverFiles files, Poller poller);
+  // `tls` is null where nothing is to be inspected.
+  Server(EgressConfig config, ResolverFiles files, Poller poller, Secrets secrets, std::unique_ptr<Tls> tls);
   ~Server() override;
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -55,6 +56,8 @@ class Server final : public Waiter {
   Audit audit_;
   Resolver resolver_;
   SyntheticNames names_;
+  Secrets secrets_;
+  std::unique_ptr<Tls> tls_;
   Services services_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<RefusedPackets> refused_;

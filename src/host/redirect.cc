@@ -166,16 +166,15 @@ class RuleWriter {
     constexpr std::uint64_t kPerSecond = 100;
     constexpr std::uint32_t kBurst = 400;
     constexpr std::uint32_t kHeadBytes = 128;
-    const auto limit = begin_expression("limit");
-    messages_.be64(NFTA_LIMIT_RATE, kPerSecond);
-    messages_.be64(NFTA_LIMIT_UNIT, 1);
-    messages_.be32(NFTA_LIMIT_BURST, kBurst);
-    messages_.be32(NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
-    end_expression(limit);
+    limit_packets(kPerSecond, kBurst, 0);
     const auto log = begin_expression("log");
     messages_.be16(NFTA_LOG_GROUP, kLogGroup);
     messages_.be32(NFTA_LOG_SNAPLEN, kHeadBytes);
     end_expression(log);
+  }
+
+  void if_more_than(std::uint32_t per_second, std::uint32_t burst) {
+    limit_packets(per_second, burst, NFT_LIMIT_F_INV);
   }
 
   void do_not_track() { end_expression(begin_expression("notrack")); }
@@ -208,6 +207,16 @@ class RuleWriter {
   void end_expression(const Expression& expression) {
     messages_.close(expression.data);
     messages_.close(expression.element);
+  }
+
+  void limit_packets(std::uint64_t per_second, std::uint32_t burst, std::uint32_t flags) {
+    const auto limit = begin_expression("limit");
+    messages_.be64(NFTA_LIMIT_RATE, per_second);
+    messages_.be64(NFTA_LIMIT_UNIT, 1);
+    messages_.be32(NFTA_LIMIT_BURST, burst);
+    messages_.be32(NFTA_LIMIT_TYPE, NFT_LIMIT_PKTS);
+    messages_.be32(NFTA_LIMIT_FLAGS, flags);
+    end_expression(limit);
   }
 
   void value_of(std::uint16_t type, const void* value, std::size_t size) {
@@ -302,6 +311,17 @@ void write_filter(RuleWriter& writer, const RedirectPlan& plan) {
   writer.end_rule();
 }
 
+// This chain sees the first packet of each connection. The kernel remembers a connection for two minutes after its end,
+// in memory that counts for no one's limit; one whose first packet is dropped it does not, and TCP tries again.
+void bound_connections(RuleWriter& writer, std::uint32_t per_second) {
+  constexpr std::uint32_t kRate = 2;  // times what the relay takes
+  constexpr std::uint32_t kBurstSeconds = 4;
+  writer.begin_rule(kNat);
+  writer.if_more_than(kRate * per_second, kBurstSeconds * per_second);
+  writer.verdict(NF_DROP);
+  writer.end_rule();
+}
+
 enum class Logging : bool { off, on };
 
 void write_refusal(RuleWriter& writer, Logging logging) {
@@ -336,6 +356,7 @@ int add_rules(const RedirectPlan& plan, Logging logging) {
   write_filter(writer, plan);
   write_refusal(writer, logging);
   let_own_pass(writer, kNat);
+  if (plan.connections_per_second > 0) bound_connections(writer, plan.connections_per_second);
   writer.begin_rule(kNat, NLM_F_ACK);
   writer.if_tcp();
   writer.redirect_to(kRelayPort);
@@ -397,8 +418,8 @@ int make_redirect(const RedirectPlan& plan, RedirectSockets* sockets) {
     if (const int result = add_routes(routing.get(), Family::v6, kOwnV6); result != 0) return result;
   }
   sockets->refusals = open_refusals();
-  if (const int result = add_rules(plan, sockets->refusals >= 0 ? Logging::on : Logging::off); result != 0)
-    return result;
+  const Logging logging = sockets->refusals >= 0 ? Logging::on : Logging::off;
+  if (const int result = add_rules(plan, logging); result != 0) return result;
   for (const auto& [socket_fd, kind, port] :
        {std::tuple(&sockets->relay_v4, SOCK_STREAM, kRelayPort), std::tuple(&sockets->proxy, SOCK_STREAM, kProxyPort),
         std::tuple(&sockets->dns_udp, SOCK_DGRAM, std::uint16_t{53}),

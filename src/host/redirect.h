@@ -27,6 +27,7 @@ struct RedirectAddress {
 struct RedirectPlan {
   std::span<const std::uint16_t> ports;        // of TCP, to the ranges and addresses; all others are refused
   std::span<const RedirectAddress> addresses;  // beyond the ranges
+  std::uint32_t connections_per_second = 0;    // begun ones that the kernel remembers; 0: no bound
 };
 
 struct RedirectSockets {

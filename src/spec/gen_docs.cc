@@ -157,7 +157,12 @@ Result<std::string> policy_page() {
       "may end\n"
       "with `*`), and `allow_private` (true lets a name lead to private, loopback and link-local addresses). An empty "
       "list\n"
-      "allows nothing.\n\n"
+      "allows nothing.\n"
+      "Each `[[secrets]]` has `name` (of the variable inside), `source` (`file:PATH`, `fd:NUMBER` or `env:NAME`), "
+      "`host`, `header`\n"
+      "(such as `\"Authorization: Bearer {}\"`), and where wanted `ports`, `methods`, `paths`, and `plain_http` (true "
+      "lets it go\n"
+      "without TLS too); see [egress.md](../egress.md).\n\n"
       "An example, as `belljar policy show` prints it:\n\n```toml\n";
   page += TRY(example_policy());
   return page + "```\n";

@@ -50,6 +50,10 @@ constexpr PolicyKey kKeys[] = {
      "what the program can reach on a network: texts as of --allow, or tables with host, ports, methods, paths and "
      "allow_private; without any, nothing",
      nullptr},
+    {"secrets", PolicyForm::table,
+     "values that are put into requests outside, where the program has placeholders: tables with name, source, host, "
+     "header, ports, methods, paths and plain_http",
+     nullptr},
     {"limits", PolicyForm::table, "resource limits by name", nullptr},
     {"environment", PolicyForm::table, "variables and their values", nullptr},
     {"mounts", PolicyForm::table, "files and folders of the host", nullptr},
@@ -72,6 +76,9 @@ constexpr PolicyFlag kFlags[] = {
     {"allow", "HOST[:PORTS]", "", "allow",
      "let the program reach this host (example.org, '*.example.org', 203.0.113.7:8443); ports 80 and 443 unless named",
      &RunPolicy::add_allow_text},
+    {"secret", "NAME=SRC@HOST:HEADER", "", "secrets",
+     "put a secret into requests outside: API_KEY=file:key.txt@api.example.org:'Authorization: Bearer {}'",
+     &RunPolicy::add_secret_text},
     {"collect", "SRC:DST", "", "collect",
      "at the end, save files from inside (/out or '/tmp/*.png') to a folder of the host; /out is made for it",
      &RunPolicy::add_collect_text},
@@ -115,6 +122,7 @@ std::string_view network_refusal(std::string_view name) {
 
 void RunPolicy::begin_layer() {
   earlier_mounts_ = spec_.mounts.size();
+  earlier_secrets_ = spec_.secrets.size();
 }
 
 Result<void> RunPolicy::set_limit(const LimitRow& row, std::string_view text, std::string_view where) {
@@ -292,6 +300,26 @@ Result<void> RunPolicy::add_allow(EgressRule rule, std::string_view where) {
 Result<void> RunPolicy::add_allow_text(std::string_view text, std::string_view where) {
   EgressRule rule = TRY(parse_egress_rule(text, where));
   return add_allow(std::move(rule), where);
+}
+
+Result<void> RunPolicy::add_secret(SecretRule rule, std::string_view where) {
+  TRY_VOID(check_secret_rule(rule, where));
+  auto& secrets = spec_.secrets;
+  const auto same = std::ranges::find(secrets, rule.name, &SecretRule::name);
+  if (same != secrets.end()) {
+    if (static_cast<std::size_t>(same - secrets.begin()) >= earlier_secrets_) {
+      return bad(where, fmt::format("two secrets with the name {}", one_line(rule.name)));
+    }
+    secrets.erase(same);
+    --earlier_secrets_;
+  }
+  secrets.push_back(std::move(rule));
+  return {};
+}
+
+Result<void> RunPolicy::add_secret_text(std::string_view text, std::string_view where) {
+  SecretRule rule = TRY(parse_secret_rule(text, where));
+  return add_secret(std::move(rule), where);
 }
 
 Result<SandboxSpec> RunPolicy::resolve(EnvironmentLookup lookup) const {

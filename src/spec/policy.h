@@ -44,12 +44,15 @@ class RunPolicy {
   Result<void> set_collect_existing(std::string_view word, std::string_view where);  // keep, replace
   Result<void> add_mount(MountSpec mount, std::string_view where);
   Result<void> add_allow(EgressRule rule, std::string_view where);
+  Result<void> add_secret(SecretRule rule, std::string_view where);
 
-  // The texts of -e (NAME or NAME=VALUE), --mount (SRC:DST[:ro|rw]), --collect (SRC:DST) and --allow (HOST[:PORTS]).
+  // The texts of -e (NAME or NAME=VALUE), --mount (SRC:DST[:ro|rw]), --collect (SRC:DST), --allow (HOST[:PORTS]) and
+  // --secret (parse_secret_rule()).
   Result<void> add_environment_text(std::string_view text, std::string_view where);
   Result<void> add_mount_text(std::string_view text, std::string_view where);
   Result<void> add_collect_text(std::string_view text, std::string_view where);
   Result<void> add_allow_text(std::string_view text, std::string_view where);
+  Result<void> add_secret_text(std::string_view text, std::string_view where);
   Result<void> add_pass_environment(std::string_view name, std::string_view where);
 
   // The spec as far as it is known: the environment is still empty, and nothing is set to run.
@@ -66,6 +69,7 @@ class RunPolicy {
   SandboxSpec spec_;
   std::vector<EnvironmentRequest> environment_;
   std::size_t earlier_mounts_ = 0;  // how many of the mounts belong to earlier layers
+  std::size_t earlier_secrets_ = 0;
 };
 
 using PolicySetter = Result<void> (RunPolicy::*)(std::string_view text, std::string_view where);

@@ -155,7 +155,7 @@ TEST(PolicyFile, SaysWhereAndWhatWouldBeRight) {
   EXPECT_EQ(refusal("\n\nmemroy = 1"),
             "p.toml:3: memroy: there is no such key; known: tier, image, workdir, venv, hide, require, "
             "accept_weaker, "
-            "on_output_limit, stdin, workspace, collect, collect_existing, pass_environment, allow, limits, "
+            "on_output_limit, stdin, workspace, collect, collect_existing, pass_environment, allow, secrets, limits, "
             "environment and mounts");
   EXPECT_EQ(refusal("[limits]\nmemroy = 1"), "p.toml:2: limits.memroy: there is no such key; did you mean memory?");
   EXPECT_EQ(refusal("mount = []"), "p.toml:1: mount: there is no such key; did you mean mounts?");

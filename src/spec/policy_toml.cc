@@ -206,6 +206,12 @@ Result<std::vector<std::uint16_t>> read_ports(const toml::node& node, const std:
   return ports;
 }
 
+Result<bool> read_flag(const toml::node& node, const std::string& where) {
+  const auto* flag = node.as_boolean();
+  if (flag == nullptr) return wrong_type(where, "true or false", node);
+  return flag->get();
+}
+
 Result<EgressRule> read_allow(const toml::table& table, Line line, const Place& place) {
   constexpr std::string_view kKnown[] = {"host", "ports", "methods", "paths", "allow_private"};
   const auto* host = table["host"].as_string();
@@ -219,10 +225,7 @@ Result<EgressRule> read_allow(const toml::table& table, Line line, const Place& 
     if (entry.name == "ports") rule.ports = TRY(read_ports(*entry.node, where));
     if (entry.name == "methods") rule.methods = TRY(read_texts(*entry.node, where));
     if (entry.name == "paths") rule.paths = TRY(read_texts(*entry.node, where));
-    if (entry.name != "allow_private") continue;
-    const auto* flag = entry.node->as_boolean();
-    if (flag == nullptr) return wrong_type(where, "true or false", *entry.node);
-    rule.allow_private = flag->get();
+    if (entry.name == "allow_private") rule.allow_private = TRY(read_flag(*entry.node, where));
   }
   return rule;
 }
@@ -244,13 +247,50 @@ Result<void> apply_allow(RunPolicy& policy, const toml::node& list, const std::s
   return {};
 }
 
+Result<SecretRule> read_secret(const toml::table& table, Line line, const Place& place) {
+  constexpr std::string_view kKnown[] = {"name", "source", "host", "header", "ports", "methods", "paths", "plain_http"};
+  SecretRule rule;
+  for (const std::string_view needed : {"name", "source", "host", "header"}) {
+    const auto* text = table[needed].as_string();
+    const std::string where = place.at(line, fmt::format("secrets.{}", needed));
+    if (text == nullptr) return bad(where, "a secret must have it, as a string");
+    if (needed == "name") rule.name = text->get();
+    if (needed == "source") TRY_VOID(as_policy_error(parse_secret_source(text->get(), where, &rule)));
+    if (needed == "header") TRY_VOID(as_policy_error(parse_secret_header(text->get(), where, &rule)));
+    if (needed != "host") continue;
+    auto requests = parse_egress_host(text->get(), where);
+    if (!requests) return std::unexpected(Error{ErrorCode::bad_policy, requests.error().message});
+    rule.requests = std::move(*requests);
+  }
+  for (const Entry& entry : entries_of(table)) {
+    if (std::ranges::find(kKnown, entry.name) == std::end(kKnown)) return unknown_key(place, entry, "secrets", kKnown);
+    const std::string where = place.at(entry.line, fmt::format("secrets.{}", entry.name));
+    if (entry.name == "ports") rule.requests.ports = TRY(read_ports(*entry.node, where));
+    if (entry.name == "methods") rule.requests.methods = TRY(read_texts(*entry.node, where));
+    if (entry.name == "paths") rule.requests.paths = TRY(read_texts(*entry.node, where));
+    if (entry.name == "plain_http") rule.plain_http = TRY(read_flag(*entry.node, where));
+  }
+  if (!rule.plain_http && !table.contains("ports")) rule.requests.ports = {kHttpsPort};
+  return rule;
+}
+
+Result<void> apply_secrets(RunPolicy& policy, const toml::array& array, const Place& place) {
+  for (const toml::node& node : array) {
+    const auto* table = node.as_table();
+    if (table == nullptr) return wrong_type(place.at(line_of(node), "secrets"), "tables: write [[secrets]]", node);
+    SecretRule rule = TRY(read_secret(*table, line_of(node), place));
+    TRY_VOID(as_policy_error(policy.add_secret(std::move(rule), place.at(line_of(node), "secrets"))));
+  }
+  return {};
+}
+
 Result<void> apply_table(RunPolicy& policy, const Entry& entry, const Place& place) {
   const std::string where = place.at(entry.line, entry.name);
   if (entry.name == "allow") return apply_allow(policy, *entry.node, where, place);
-  if (entry.name == "mounts") {
+  if (entry.name == "mounts" || entry.name == "secrets") {
     const auto* array = entry.node->as_array();
-    return array != nullptr ? apply_mounts(policy, *array, place)
-                            : wrong_type(where, "tables: write [[mounts]]", *entry.node);
+    if (array == nullptr) return wrong_type(where, fmt::format("tables: write [[{}]]", entry.name), *entry.node);
+    return entry.name == "mounts" ? apply_mounts(policy, *array, place) : apply_secrets(policy, *array, place);
   }
   const auto* table = entry.node->as_table();
   if (table == nullptr) return wrong_type(where, fmt::format("a table: write [{}]", entry.name), *entry.node);
@@ -343,6 +383,7 @@ Result<void> check_writable(const SandboxSpec& spec, const std::vector<Environme
     TRY_VOID(check(collect.source, "collected path"));
     TRY_VOID(check(collect.destination, "folder for collected files"));
   }
+  for (const SecretRule& secret : spec.secrets) TRY_VOID(check(secret.from, "secret's file"));
   for (const MountSpec& mount : spec.mounts) {
     TRY_VOID(check(mount.source, "mount source"));
     TRY_VOID(check(mount.target, "mount target"));
@@ -417,6 +458,16 @@ void put_tables(std::string& out, const RunPolicy& policy) {
     if (!request.value) continue;
     if (!std::exchange(has_header, true)) out += "\n[environment]\n";
     out += fmt::format("{} = {}\n", toml_string(request.name), toml_string(*request.value));
+  }
+  for (const SecretRule& secret : spec.secrets) {
+    out += fmt::format(
+        "\n[[secrets]]\nname = {}\nsource = {}\nhost = {}\nheader = {}\nports = [{}]\n", toml_string(secret.name),
+        toml_string(fmt::format("{}:{}", secret_source_name(secret.source), secret.from)),
+        toml_string(secret.requests.host.text), toml_string(fmt::format("{}: {}", secret.header, secret.header_format)),
+        fmt::join(secret.requests.ports, ", "));
+    if (!secret.requests.methods.empty()) out += fmt::format("methods = {}\n", toml_list(secret.requests.methods));
+    if (!secret.requests.paths.empty()) out += fmt::format("paths = {}\n", toml_list(secret.requests.paths));
+    if (secret.plain_http) out += "plain_http = true\n";
   }
   for (const MountSpec& mount : spec.mounts) {
     out += fmt::format("\n[[mounts]]\nsource = {}\ntarget = {}\naccess = \"{}\"\n", toml_string(mount.source),

@@ -69,6 +69,17 @@ Result<void> check_workspace(const SandboxSpec& spec) {
   return bad("mount", fmt::format("{} is the workspace's place; mount at another", kWorkspaceTarget));
 }
 
+Result<void> check_secrets(const SandboxSpec& spec) {
+  std::set<std::string> names;
+  for (SecretRule secret : spec.secrets) {
+    TRY_VOID(check_secret_rule(secret, "secret"));
+    const auto has_name = [&](const EnvironmentVariable& variable) { return variable.name == secret.name; };
+    if (names.insert(secret.name).second && std::ranges::none_of(spec.environment, has_name)) continue;
+    return bad("secret", fmt::format("{} is set twice; a variable is a secret or has a value", one_line(secret.name)));
+  }
+  return check_secret_rules(spec.secrets, spec.allow, "secret");
+}
+
 Result<void> check_optional_inside_path(const std::string& path, std::string_view where) {
   if (!path.empty()) TRY(normal_inside_path(path, where));
   return {};
@@ -232,6 +243,7 @@ Result<void> validate(const SandboxSpec& spec) {
   for (const CollectSpec& collect : spec.collect) TRY(checked_collect(collect, "collect"));
   for (EgressRule rule : spec.allow) TRY_VOID(check_egress_rule(rule, "allow"));
   TRY_VOID(check_egress_rules(spec.allow, "allow"));
+  TRY_VOID(check_secrets(spec));
   for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
   TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));

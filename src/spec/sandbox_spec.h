@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "spec/egress_rule.h"
 #include "spec/limits.h"
+#include "spec/secret_rule.h"
 
 namespace belljar {
 
@@ -92,6 +93,7 @@ struct SandboxSpec {
   std::string venv;                       // a virtual environment or interpreter prefix on the host; empty: none
   std::string workdir;                    // absolute, inside; empty: the workspace, or else HOME
   std::vector<EgressRule> allow;          // what the program can reach on a network; empty: nothing
+  std::vector<SecretRule> secrets;        // what is put into its requests outside
   StdinSource stdin_source = StdinSource::inherit;
   OutputPolicy output_policy = OutputPolicy::truncate;
   Account account = Account::always;

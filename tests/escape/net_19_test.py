@@ -69,6 +69,25 @@ class Net19(AllowedTest):
                 self.assertLess(files, 256 * 6 + 256)
                 self.assertEqual(attacker.wait(30), 0)
 
+    def test_connections_that_the_kernel_remembers(self) -> None:
+        """Of those that a program begins and drops, only some a second take up its memory."""
+        probe = PROBE + """
+import time
+target, start = (socket.gethostbyname("allowed.example"), 80), time.monotonic()
+for begun in range(1, 20001):
+    with socket.socket() as client:
+        client.setblocking(False)
+        client.connect_ex(target)
+    if begun >= 1000 and time.monotonic() - start > 2: break
+report(begun=begun, kept=int(content("/proc/sys/net/netfilter/nf_conntrack_count")), seconds=time.monotonic() - start)
+"""
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                found = self.sandbox(probe, ["--allow", "allowed.example", "--net-rate", "10"], caller).findings
+                self.assertLess(found["kept"], 40 + 20 * found["seconds"] + 20)
+                control = self.sandbox(probe, ["--allow", "allowed.example", "--net-rate", "100000"], caller).findings
+                self.assertGreater(control["kept"], 40 + 20 * control["seconds"] + 20)
+
     def test_limits(self) -> None:
         probe = PROBE + """
 import time

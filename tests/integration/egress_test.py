@@ -14,6 +14,7 @@ from harness import IS_ROOT, Case, both_callers, main, shared_folder
 
 POSTGRES = Path("/usr/lib/postgresql/15/bin")
 DATABASE = "203.0.113.30"
+API, API_V6 = "203.0.113.11", "2001:db8::11"
 TRUST = ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT", "NPM_CONFIG_CAFILE"]
 
 
@@ -23,7 +24,7 @@ def setUpModule() -> None:
         raise unittest.SkipTest("only root can make a network")
     folder = Path(tempfile.mkdtemp(dir=shared_folder()))
     folder.chmod(0o755)
-    web.enter(folder, {"db.example.org": DATABASE})
+    web.enter(folder, {"db.example.org": DATABASE, "api.example.org": API, "six.example.org": API_V6})
     context = web.make_certificates(folder)
     root = folder / "root"
     root.mkdir()
@@ -31,11 +32,17 @@ def setUpModule() -> None:
     web.serve(root, 80, None)
     web.serve(root, 443, context)
     Egress.folder_of_all = folder
+    Egress.processes = [web.start_api(folder, address, 80, tls=False) for address in (API, API_V6)]
+
+
+def tearDownModule() -> None:
+    web.stop(Egress.processes)
 
 
 @both_callers
 class Egress(Case):
     folder_of_all: Path
+    processes: list[subprocess.Popen] = []
 
     def fetch(self, *command: str, allow: tuple[str, ...] = ("www.example.org", "index.example.org"), flags: tuple[str, ...] = (), script: str = ""):
         options = [option for name in allow for option in ("--allow", name)]
@@ -143,7 +150,49 @@ asyncio.run(fetch())
             self.assertEqual(status(*how, "http://www.example.org/hello"), "403")
             self.assertEqual(status(*how, "--path-as-is", "http://www.example.org/simple/../hello"), "403")
             self.assertEqual(status(*how, "-d", "x", "http://www.example.org/page"), "403")
-            self.assertIn(status(*how, "https://www.example.org/page"), ("000",))
+            # The program trusts /ca.pem alone, and TLS ends at the relay.
+            self.assertEqual(status(*how, "https://www.example.org/page"), "000")
+
+    def test_addresses_of_ipv6(self):
+        for how in [], ["--noproxy", "*"], ["-x", "socks5h://127.0.0.1:888"]:
+            with self.subTest(how=how):
+                self.check(self.fetch("curl", "-sSg", *how, f"http://[{API_V6}]/echo", allow=(f"[{API_V6}]",)), f'"host":"[{API_V6}]"')
+                self.check(self.fetch("curl", "-sS", *how, "http://six.example.org/echo", allow=("six.example.org",)), '"host":"six.example.org"')
+        refused = self.fetch("curl", "-sSg", "--noproxy", "*", f"http://[{API_V6}]/echo")
+        self.assertNotIn("host", refused["stdout"])
+
+    def test_websocket(self):
+        script = """
+import socket
+with socket.create_connection(("api.example.org", 80)) as client:
+    client.sendall(b"GET /socket HTTP/1.1\\r\\nHost: api.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\n\\r\\n")
+    answer = b""
+    while b"\\r\\n\\r\\n" not in answer: answer += client.recv(1000)
+    for text in b"\\x81\\x03one", b"two":
+        client.sendall(text)
+        print(client.recv(1000))
+"""
+        self.check(self.fetch(script=script, allow=("api.example.org",)), "one'\nb'two'")
+
+    def test_dns_by_tcp(self):
+        script = """
+import socket
+def ask(name):
+    question = b"\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0" + b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\\0\\0\\1\\0\\1"
+    with socket.create_connection(("127.0.0.1", 53), 5) as client:
+        for byte in len(question).to_bytes(2, "big") + question: client.sendall(bytes([byte]))
+        size = int.from_bytes(client.recv(2, socket.MSG_WAITALL), "big")
+        answer = client.recv(size, socket.MSG_WAITALL)
+        return answer[3] & 15, answer[7], answer[-4:-2].hex()
+print(ask("www.example.org"), ask("other.example.org"))
+"""
+        record = self.fetch(script=script)
+        self.assertTrue(record["stdout"].startswith("(0, 1, 'c612') (3, 0,"), record["stdout"] + record["stderr"])
+
+    def test_what_is_not_reached_is_explained(self):
+        record = self.fetch("curl", "-sS", "--noproxy", "*", "http://nowhere.example.org/", "http://db.example.org/", allow=("nowhere.example.org", "db.example.org"))
+        self.assertEqual({(denial["target"], denial["rule"]) for denial in record["denials"]},
+                         {("nowhere.example.org:80", "its name does not resolve"), ("db.example.org:80", "it can't be connected to")})
 
     def test_a_lot_of_bytes(self):
         content = os.urandom(1 << 20) * 64

@@ -81,6 +81,21 @@ def fill(root: Path) -> None:
     subprocess.run([*git, "-C", root / "repository.git", "update-server-info"], check=True)
 
 
+def start_api(folder: Path, address: str, port: int, tls: bool) -> subprocess.Popen:
+    """api_server.js, which writes requests down in api.log of `folder`; with the certificate of make_certificates()."""
+    files = ["server.key", "server.pem"] if tls else ["-", "-"]
+    process = subprocess.Popen(["node", Path(__file__).with_name("api_server.js"), address, str(port), *files, "api.log"], cwd=folder, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    return process
+
+
+def stop(processes: list[subprocess.Popen]) -> None:
+    for process in processes:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 def serve(root: Path, port: int, context: ssl.SSLContext | None) -> None:
     class Handler(http.server.SimpleHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

@@ -545,7 +545,8 @@ class Starter {
 
   Result<void> plan(const HostFacts& facts) {
     HostImage image = TRY(open_host_image());
-    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get()));
+    const std::string authority_pem = TRY(await_egress());
+    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get(), authority_pem));
     sandbox_->image_locks_.push_back(std::move(image.lock));
     if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
     CpuView view = view_cpus(cpus_);
@@ -553,7 +554,8 @@ class Starter {
     plan.cover_files.insert(plan.cover_files.end(), std::make_move_iterator(view.proc_files.begin()),
                             std::make_move_iterator(view.proc_files.end()));
     plan.folders.insert(plan.folders.end(), view.sys_folders.begin(), view.sys_folders.end());
-    plan.files = std::move(view.sys_files);
+    plan.files.insert(plan.files.end(), std::make_move_iterator(view.sys_files.begin()),
+                      std::make_move_iterator(view.sys_files.end()));
     plan.own_arguments = own_.arguments;
     plan.own_environment = own_.environment;
     const Limits& limits = sandbox_->spec_.limits;
@@ -615,14 +617,21 @@ class Starter {
     const SandboxSpec& spec = sandbox_->spec_;
     const Limits& limits = spec.limits;
     egress::EgressConfig config{.rules = spec.allow,
+                                .secrets = spec.secrets,
                                 .limits = {.connections = limits.net_connections.value,
                                            .connections_per_second = limits.net_rate.value,
                                            .bytes = limits.net_size.value,
                                            .idle_ms = limits.net_idle.value}};
+    egress::InspectionSources sources;
+    if (needs_inspection(spec.secrets, spec.allow)) {
+      sources = TRY(egress::open_inspection_sources(spec.secrets,
+                                                    [](const char* name) -> const char* { return std::getenv(name); }));
+    }
     // The last of the sandbox's own ids, which no program inside has.
     if (is_root()) config.run_as = sandbox_->uids_->base + kIdRangeSize - 1;
-    sandbox_->egress_ = std::make_unique<egress::EgressProcess>(TRY(egress::EgressProcess::start(config)));
+    sandbox_->egress_ = std::make_unique<egress::EgressProcess>(TRY(egress::EgressProcess::start(config, sources)));
     init->egress_link = sandbox_->egress_->link().get();
+    init->egress_rate = static_cast<std::uint32_t>(limits.net_rate.value);
     std::set<std::uint16_t> ports;
     std::set<IpAddress> literals;
     for (const EgressRule& rule : spec.allow) {
@@ -636,6 +645,17 @@ class Starter {
       std::ranges::copy(literal.bytes, address.bytes);
     }
     return {};
+  }
+
+  // The certificate of the sandbox's authority, where it has one. Placeholders stand in for secrets from here on.
+  Result<std::string> await_egress() {
+    SandboxSpec& spec = sandbox_->spec_;
+    if (!sandbox_->egress_ || !needs_inspection(spec.secrets, spec.allow)) return std::string();
+    egress::EgressReady ready = TRY(sandbox_->egress_->await_ready(spec.secrets.size()));
+    for (std::size_t i = 0; i < spec.secrets.size(); ++i) {
+      spec.environment.push_back({spec.secrets[i].name, secret_placeholder(ready.secret_bytes[i])});
+    }
+    return std::move(ready.authority_pem);
   }
 
   Result<void> make_cgroups() {

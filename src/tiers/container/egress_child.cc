@@ -15,7 +15,8 @@ void make_egress(const InitPlan& plan) {
   constexpr SetupStep kStep = SetupStep::network;
   host::RedirectSockets made;
   const host::RedirectPlan redirect{{plan.egress_ports.data(), plan.egress_port_count},
-                                    {plan.egress_addresses.data(), plan.egress_address_count}};
+                                    {plan.egress_addresses.data(), plan.egress_address_count},
+                                    plan.egress_rate};
   check(plan, kStep, host::make_redirect(redirect, &made));
   const int sockets[egress::kLinkSockets] = {made.relay_v4, made.relay_v6, made.proxy,
                                              made.dns_udp,  made.dns_tcp,  made.refusals};

@@ -64,6 +64,7 @@ struct InitPlan {
   int stdout_write = -1;
   int stderr_write = -1;
   int egress_link = -1;  // with SandboxSpec::allow: a socket of the egress process, for the sockets made inside
+  std::uint32_t egress_rate = 0;  // connections a second
   unsigned egress_port_count = 0;
   unsigned egress_address_count = 0;
   std::array<std::uint16_t, kEgressPortsMax> egress_ports{};

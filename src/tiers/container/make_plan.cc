@@ -21,6 +21,7 @@
 #include "spec/interpreter.h"
 #include "tiers/container/readable.h"
 #include "tiers/container/sockets.h"
+#include "tiers/container/trust.h"
 
 namespace belljar::container {
 namespace {
@@ -349,8 +350,10 @@ void add_proxy_variables(std::vector<EnvironmentVariable>* environment) {
   for (const char* name : {"no_proxy", "NO_PROXY"}) environment->push_back({name, kInside});
 }
 
+enum class Trust { of_image, with_authority };
+
 // PATH, HOME, LANG, TZ, what the image has, and what the caller named; nothing of the caller's own environment.
-Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
+Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded, Trust trust, StartPlan* plan) {
   std::vector<EnvironmentVariable> environment = {
       {"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
   if (!spec.allow.empty()) add_proxy_variables(&environment);
@@ -377,6 +380,10 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
     }
     set_variable(&environment, "PATH", venv.path_folder + ":" + kDefaultPath);
     if (!venv.virtual_env.empty()) set_variable(&environment, "VIRTUAL_ENV", venv.virtual_env);
+  }
+  if (trust == Trust::with_authority) {
+    for (const EnvironmentVariable& variable : trust_variables())
+      set_variable(&environment, variable.name, variable.value);
   }
   for (const EnvironmentVariable& variable : spec.environment)
     set_variable(&environment, variable.name, variable.value);
@@ -415,8 +422,9 @@ Result<void> check_open_files(std::uint64_t wanted) {
 
 }  // namespace
 
-Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image,
-                            LoadedImage* loaded) {
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image, LoadedImage* loaded,
+                            std::string_view authority_pem) {
+  const Trust trust = authority_pem.empty() ? Trust::of_image : Trust::with_authority;
   StartPlan plan;
   plan.privilege = facts.privilege;
   plan.landlock_abi = facts.landlock_abi;
@@ -432,8 +440,9 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   TRY_VOID(plan_dev(host_image, &plan));
   TRY_VOID(plan_program(spec, loaded, &plan));
   plan_network_files(spec, loaded, &plan);
-  TRY_VOID(plan_environment(spec, loaded, &plan));
+  TRY_VOID(plan_environment(spec, loaded, trust, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));
+  if (trust == Trust::with_authority) plan_trust(authority_pem, &plan);
   TRY_VOID(plan_own_folders(spec, &plan));
   plan.hidden_paths = spec.hidden_paths;
   plan.tmp_size = std::to_string(spec.limits.tmp_size.value);

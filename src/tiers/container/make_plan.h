@@ -12,7 +12,7 @@
 namespace belljar::container {
 
 // `loaded` is the image that the spec names, or null: then `host_image` is what the program sees.
-Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image,
-                            LoadedImage* loaded);
+Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image, LoadedImage* loaded,
+                            std::string_view authority_pem);
 
 }  // namespace belljar::container

@@ -1,0 +1,32 @@
+// What the egress process needs to end TLS and to put secrets in: opened by the supervisor as the caller, read by the
+// process alone.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "spec/secret_rule.h"
+
+namespace belljar::egress {
+
+struct InspectionSources {
+  bool is_needed = false;
+  Fd trusted;               // certificates that servers are checked by (PEM); none where the host has none
+  std::vector<Fd> secrets;  // in the order of the rules
+};
+
+// `lookup` is getenv(3). Errors: bad_value, where a secret's source can't be opened.
+using EnvironmentLookup = const char* (*)(const char* name);
+Result<InspectionSources> open_inspection_sources(const std::vector<SecretRule>& secrets, EnvironmentLookup lookup);
+
+// Files in which systems keep the certificates that they trust, as absolute paths.
+std::vector<std::string_view> trust_files();
+
+// The two ends of the way to the process, a stream socket.
+Result<void> hand_over(int socket, const InspectionSources& sources);
+Result<InspectionSources> take_over(int socket, std::size_t secrets);
+
+}  // namespace belljar::egress

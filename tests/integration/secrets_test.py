@@ -1,0 +1,248 @@
+"""--secret, and rules with methods and paths over TLS, with the programs that people use."""
+
+import hashlib
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import web
+from harness import IS_ROOT, Case, both_callers, main, shared_folder
+
+API = "203.0.113.11"
+VALUE = "sk-test-0123456789-abcdefghijkl"
+SECRET = "API_KEY=file:{key}@api.example.org:Authorization: Bearer {{}}"
+
+
+def setUpModule() -> None:
+    if not IS_ROOT:
+        print("NOT COVERED: secrets for servers of the test's own: only root can make a network", flush=True)
+        raise unittest.SkipTest("only root can make a network")
+    folder = Path(tempfile.mkdtemp(dir=shared_folder()))
+    folder.chmod(0o755)
+    web.enter(folder, {"api.example.org": API, "odd.example.org": API})
+    web.NAMES.append("api.example.org")  # the certificate has it, and not the other
+    context = web.make_certificates(folder)
+    root = folder / "root"
+    root.mkdir()
+    web.fill(root)
+    web.serve(root, 443, context)
+    Secrets.servers = folder
+    Secrets.processes = [web.start_api(folder, API, 443, tls=True), web.start_api(folder, API, 80, tls=False)]
+
+
+def tearDownModule() -> None:
+    web.stop(Secrets.processes)
+
+
+@both_callers
+class Secrets(Case):
+    servers: Path
+    processes: list[subprocess.Popen] = []
+
+    def setUp(self):
+        super().setUp()
+        self.key = self.write("key.txt", VALUE + "\n", 0o600)
+        self.log = self.servers / "api.log"
+        self.log.write_text("")
+
+    def fetch(self, *command: str, flags: tuple[str, ...] = (), script: str = "", secret: str = SECRET, allow: str = "api.example.org"):
+        program = [self.write("script.py", script)] if script else ["--", *command]
+        secrets = ["--secret", secret.format(key=self.key)] if secret else []
+        return self.record("--allow", allow, "--allow", "www.example.org", *secrets, "--timeout", "60", "--memory", "1G", "--accept-weaker", "memory",
+                           *flags, *program, env={"SSL_CERT_FILE": str(self.servers / "ca.pem")})
+
+    def requests(self) -> list[dict]:
+        lines = [json.loads(line) for line in self.log.read_text().splitlines()]
+        self.log.write_text("")
+        return lines
+
+    def check(self, record, text: str = "", version: str = "1.1", authorization: str = f"Bearer {VALUE}") -> None:
+        self.assertEqual((record["status"], record["reason"]), ("ok", ""), record["stderr"] + str(record["denials"]))
+        self.assertIn(text, record["stdout"])
+        requests = self.requests()
+        self.assertTrue(requests, record["stderr"])
+        for request in requests:
+            self.assertEqual((request["version"], request["headers"].get("authorization")), (version, authorization))
+        self.assertNotIn(VALUE, json.dumps(record))
+
+    def test_the_placeholder(self):
+        record = self.fetch("sh", "-c", "echo $API_KEY; env; cat /proc/1/environ; ls -l /proc/self/fd")
+        placeholder = record["stdout"].split("\n")[0]
+        self.assertEqual(len(placeholder), len(VALUE))
+        self.assertTrue(placeholder.startswith("belljar-placeholder-"))
+        self.assertNotIn(VALUE, json.dumps(record))
+
+    def test_curl(self):
+        self.need("curl")
+        echo = '"authorization":"Bearer belljar-placeholder-bel'
+        for how in [], ["--noproxy", "*"], ["-x", "socks5h://127.0.0.1:888"]:
+            for version, name in ("--http1.1", "1.1"), ("--http2", "2.0"):
+                for path in "echo", "chunks", "error":
+                    with self.subTest(how=how, version=version, path=path):
+                        header = "-H 'X-Own: 1' -H \"Authorization: Bearer $API_KEY\""
+                        words = " ".join(f"'{word}'" for word in how)
+                        self.check(self.fetch("sh", "-c", f"curl -sSi {words} {version} {header} https://api.example.org/{path}"), echo, name)
+
+    def test_the_header_is_the_relays(self):
+        """Whatever the program has there: its own key would let it send data to an account of its own."""
+        for version, name in ("--http1.1", "1.1"), ("--http2", "2.0"):
+            for own in [], ["-H", "Authorization: Bearer own"], ["-H", "authorization: a", "-H", "AUTHORIZATION: b"]:
+                with self.subTest(own=own, version=version):
+                    record = self.fetch("curl", "-sS", version, *own, "https://api.example.org/echo")
+                    self.check(record, "belljar-placeholder", name)
+
+    def test_large_bodies(self):
+        content = os.urandom(1 << 20) * 20
+        self.write("content", content)
+        for version, name in ("--http1.1", "1.1"), ("--http2", "2.0"):
+            with self.subTest(version=version):
+                record = self.fetch("curl", "-sS", version, "--data-binary", "@/content", "https://api.example.org/sum", flags=("--mount", f"{self.folder}/content:/content"))
+                self.check(record, hashlib.sha256(content).hexdigest(), name)
+                record = self.fetch("sh", "-c", f"curl -sS {version} 'https://api.example.org/large?size=50000000' | sha256sum")
+                self.check(record, hashlib.sha256(b"x" * 50000000).hexdigest(), name)
+                record = self.fetch("sh", "-c", f"curl -sS {version} --parallel 'https://api.example.org/large?size=1000000&n=[1-20]' | wc -c")
+                self.check(record, "20000000", name)
+
+    def test_events_come_at_once(self):
+        script = """
+import time, urllib.request
+with urllib.request.urlopen("https://api.example.org/events") as answer:
+    first, start = answer.readline(), time.monotonic()
+    print(answer.read())
+    print(first, time.monotonic() - start > 0.3)  # the other comes half a second later
+"""
+        self.check(self.fetch(script=script), r"b'data: one\n' True")
+
+    def test_wget(self):
+        self.need("wget")
+        for how in [], ["--no-proxy"]:
+            self.check(self.fetch("wget", "-qO-", *how, "https://api.example.org/echo"), "belljar-placeholder")
+
+    def test_python(self):
+        script = """
+import asyncio, os, urllib.request
+headers = {"Authorization": "Bearer " + os.environ["API_KEY"]}
+print(urllib.request.urlopen(urllib.request.Request("https://api.example.org/echo", headers=headers)).read().decode())
+import requests
+with requests.Session() as session:
+    for path in "echo", "chunks", "large?size=100000": print(session.get("https://api.example.org/" + path, headers=headers).text[:500])
+    print(session.post("https://api.example.org/sum", data=iter([b"a", b"b"])).text)
+import aiohttp
+async def fetch():
+    async with aiohttp.ClientSession() as session:
+        async with session.get("https://api.example.org/echo", headers=headers) as answer:
+            print("aiohttp", await answer.text())
+asyncio.run(fetch())
+"""
+        for flags in (), ("-e", "https_proxy=", "-e", "http_proxy="):
+            self.check(self.fetch(script=script, flags=flags), hashlib.sha256(b"ab").hexdigest())
+
+    def test_node(self):
+        self.need("node")
+        self.check(self.fetch("node", "-e", "fetch('https://api.example.org/echo', {headers: {authorization: 'Bearer ' + process.env.API_KEY}}).then(r => r.text()).then(console.log)"), "belljar-placeholder")
+        script = "const c = require('http2').connect('https://api.example.org'); const r = c.request({':path': '/echo'}); r.on('data', d => process.stdout.write(d)); r.on('end', () => c.close())"
+        self.check(self.fetch("node", "-e", script), "belljar-placeholder", "2.0")
+
+    def test_openssl(self):
+        command = "printf 'GET /echo HTTP/1.0\\r\\nHost: api.example.org\\r\\n\\r\\n' | openssl s_client -quiet -verify_return_error -CAfile $SSL_CERT_FILE -connect api.example.org:443 -servername api.example.org; true"
+        self.check(self.fetch("sh", "-c", command), "belljar-placeholder", "1.0")
+
+    def test_package_tools(self):
+        """git, pip and npm against the ordinary server, whose host has a secret too."""
+        for command, text in (("git clone -q https://www.example.org/repository.git r && cat r/file", "from git"),
+                              ("/usr/bin/python3 -m pip install -q --target /tmp/t --index-url https://www.example.org/simple hello && PYTHONPATH=/tmp/t /usr/bin/python3 -m hello", "hello from the index"),
+                              ("npm --registry=https://www.example.org/ --no-audit --no-fund --no-update-notifier view hello version", "1.0.0")):
+            with self.subTest(command=command):
+                record = self.fetch("sh", "-c", command, secret="TOKEN=file:{key}@www.example.org:Authorization: token {{}}")
+                self.assertEqual((record["status"], record["reason"]), ("ok", ""), record["stderr"] + str(record["denials"]))
+                self.assertIn(text, record["stdout"])
+
+    def test_websocket(self):
+        script = """
+import socket, ssl
+with ssl.create_default_context().wrap_socket(socket.create_connection(("api.example.org", 443)), server_hostname="api.example.org") as client:
+    client.sendall(b"GET /socket HTTP/1.1\\r\\nHost: api.example.org\\r\\nConnection: Upgrade\\r\\nUpgrade: websocket\\r\\nAuthorization: x\\r\\n\\r\\n")
+    answer = b""
+    while b"\\r\\n\\r\\n" not in answer: answer += client.recv(1000)
+    for text in b"one", b"sk-", b"two":
+        client.sendall(text)
+        print(client.recv(1000))
+"""
+        self.check(self.fetch(script=script), "b'one'\nb'sk-'\nb'two'")
+
+    def test_other_hosts_are_left_alone(self):
+        show = "openssl s_client -connect {0}:443 -servername {0} < /dev/null 2> /dev/null | grep ^issuer"
+        self.assertIn("test authority", self.fetch("sh", "-c", show.format("www.example.org"))["stdout"])
+        self.assertIn("Belljar sandbox authority", self.fetch("sh", "-c", show.format("api.example.org"))["stdout"])
+
+    def test_sources(self):
+        key = self.key.open()
+        self.addCleanup(key.close)
+        for source, options in (("fd:0", {"stdin": key}), ("env:KEY", {})):
+            with self.subTest(source=source):
+                record = self.record("--allow", "api.example.org", "--secret", f"API_KEY={source}@api.example.org:Authorization: Bearer {{}}", "--no-stdin",
+                                     "--", "curl", "-sS", "https://api.example.org/echo", env={"SSL_CERT_FILE": str(self.servers / "ca.pem"), "KEY": VALUE}, **options)
+                self.check(record, "belljar-placeholder", "2.0")
+
+    def test_bad_sources(self):
+        short = self.write("short", "abc\n")
+        lines = self.write("lines", "abcdefgh\nijklmnop\n")
+        for source, words in ((f"file:{self.folder}/none", "No such file"), (f"file:{self.folder}", "not a regular file"), (f"file:{short}", "fewer than 8 bytes"),
+                              (f"file:{lines}", "one line of ASCII"), ("fd:77", "descriptor 77 is not open"), ("env:NONE", "NONE is not set"), ("abcdefgh", "never the value itself")):
+            with self.subTest(source=source):
+                ended = self.run_in("--allow", "api.example.org", "--secret", f"API_KEY={source}@api.example.org:X-Key: {{}}", "--", "true")
+                self.assert_refused(ended, 125, words)
+        ended = self.run_in("--secret", f"API_KEY=file:{self.key}@api.example.org:X-Key: {{}}", "--", "true")
+        self.assert_refused(ended, 125, "no rule allows")
+
+    def test_servers_are_checked(self):
+        """Neither a server of another name nor one that nobody vouches for gets the value."""
+        for name, env in ("odd.example.org", None), ("api.example.org", {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}):
+            with self.subTest(name=name):
+                record = self.record("--allow", name, "--secret", f"API_KEY=file:{self.key}@{name}:X-Key: {{}}", "--", "curl", "-sS", f"https://{name}/echo",
+                                     env=env or {"SSL_CERT_FILE": str(self.servers / "ca.pem")})
+                self.assertIn("belljar: ", record["stdout"])
+                self.assertIn("the server can't be trusted", record["denials"][0]["rule"])
+                self.assertEqual(self.requests(), [])
+
+    def test_plain_http(self):
+        refused = self.fetch("sh", "-c", "curl -sS -H \"Authorization: Bearer $API_KEY\" http://api.example.org/echo")
+        self.assertIn("goes out by TLS only", refused["stdout"])
+        self.assertEqual(self.requests(), [])
+        for how in [], ["--noproxy", "*"]:
+            record = self.fetch("curl", "-sS", *how, "http://api.example.org/chunks", secret="API_KEY=file:{key}@http://api.example.org:Authorization: Bearer {{}}")
+            self.check(record, "belljar-placeholder")
+
+    def test_methods_and_paths(self):
+        policy = self.write("p.toml", f"""
+allow = [{{host = "api.example.org", methods = ["GET", "POST"], paths = ["/echo", "/v1/*"]}}]
+[[secrets]]
+name = "API_KEY"
+source = "file:{self.key}"
+host = "api.example.org"
+header = "Authorization: Bearer {{}}"
+methods = ["GET"]
+paths = ["/v1/*"]
+""")
+        def status(*arguments: str) -> tuple[str, list]:
+            record = self.record("--policy", str(policy), "--", "curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", *arguments, env={"SSL_CERT_FILE": str(self.servers / "ca.pem")})
+            return record["stdout"], [request["headers"].get("authorization") for request in self.requests()]
+        for version in "--http1.1", "--http2":
+            with self.subTest(version=version):
+                self.assertEqual(status(version, "https://api.example.org/v1/x?y=z"), ("200", [f"Bearer {VALUE}"]))
+                self.assertEqual(status(version, "https://api.example.org/echo"), ("200", [None]))
+                self.assertEqual(status(version, "-d", "x", "https://api.example.org/v1/x"), ("200", [None]))
+                self.assertEqual(status(version, "https://api.example.org/v2/x"), ("403", []))
+                self.assertEqual(status(version, "-X", "PUT", "https://api.example.org/v1/x"), ("403", []))
+                self.assertEqual(status(version, "--path-as-is", "https://api.example.org/v1/../v2"), ("403", []))
+        check = lambda url: self.belljar("policy", "check", "--url", url, policy).text
+        self.assertIn("with the secret API_KEY in Authorization", check("https://api.example.org/v1/x"))
+        self.assertIn("allowed by rule 1 (api.example.org)\n", check("https://api.example.org/echo"))
+        self.assertIn("refused: the method or the path", check("https://api.example.org/v2/x"))
+
+
+if __name__ == "__main__":
+    main()
