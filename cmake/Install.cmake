@@ -26,7 +26,7 @@ function(belljar_archives_of target found)
 endfunction()
 
 install(TARGETS belljar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS belljar-egress RUNTIME DESTINATION libexec/belljar)
+install(TARGETS belljar-broker belljar-egress belljar-ukernel RUNTIME DESTINATION libexec/belljar)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

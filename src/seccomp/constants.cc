@@ -4,12 +4,15 @@
 #include <fcntl.h>
 #include <linux/fscrypt.h>
 #include <linux/fsverity.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <linux/memfd.h>
 #include <linux/netlink.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
@@ -50,7 +53,11 @@ constexpr Constant kConstants[] = {
     CONSTANT(CLONE_VM),
     CONSTANT(CLONE_FS),
     CONSTANT(CLONE_FILES),
+    CONSTANT(CLONE_SIGHAND),
     CONSTANT(CLONE_SYSVSEM),
+    CONSTANT(CLONE_PARENT_SETTID),
+    CONSTANT(CLONE_CHILD_SETTID),
+    CONSTANT(SIGCHLD),
     CONSTANT(CLONE_THREAD),
     CONSTANT(CLONE_NEWNS),
     CONSTANT(CLONE_NEWCGROUP),
@@ -85,7 +92,23 @@ constexpr Constant kConstants[] = {
     // mmap(2), madvise(2), memfd_create(2)
     CONSTANT(PROT_EXEC),
     CONSTANT(MAP_HUGETLB),
+    CONSTANT(MAP_SHARED),
+    CONSTANT(MAP_PRIVATE),
+    CONSTANT(MAP_FIXED),
+    CONSTANT(MAP_FIXED_NOREPLACE),
+    CONSTANT(MAP_ANONYMOUS),
+    CONSTANT(MAP_NORESERVE),
+    CONSTANT(MAP_STACK),
+    CONSTANT(MAP_32BIT),
+    CONSTANT(MREMAP_MAYMOVE),
+    CONSTANT(MREMAP_FIXED),
     CONSTANT(MADV_MERGEABLE),
+    CONSTANT(MADV_DONTNEED),
+    CONSTANT(MADV_FREE),
+    CONSTANT(MADV_REMOVE),
+    CONSTANT(MADV_HUGEPAGE),
+    CONSTANT(MADV_NOHUGEPAGE),
+    CONSTANT(MADV_POPULATE_READ),
     CONSTANT(MFD_HUGETLB),
     // sched_setscheduler(2), ioprio_set(2): the class stands above bit 13
     CONSTANT(SCHED_OTHER),
@@ -96,6 +119,16 @@ constexpr Constant kConstants[] = {
     {"IOPRIO_NONE", 0u << kIoClassShift},
     {"IOPRIO_BE", 2u << kIoClassShift},
     {"IOPRIO_IDLE", 3u << kIoClassShift},
+    // futex(2), membarrier(2)
+    CONSTANT(FUTEX_CMD_MASK),
+    CONSTANT(FUTEX_WAIT),
+    CONSTANT(FUTEX_WAKE),
+    CONSTANT(FUTEX_REQUEUE),
+    CONSTANT(FUTEX_CMP_REQUEUE),
+    CONSTANT(FUTEX_WAKE_OP),
+    CONSTANT(FUTEX_WAIT_BITSET),
+    CONSTANT(FUTEX_WAKE_BITSET),
+    CONSTANT(MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE),
     // personality(2), seccomp(2)
     {"PER_QUERY", 0xffffffff},
     CONSTANT(PER_LINUX),

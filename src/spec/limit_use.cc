@@ -171,6 +171,7 @@ bool is_limit_status(RunStatus status) {
     case RunStatus::signal:
     case RunStatus::cancelled:
     case RunStatus::denied:
+    case RunStatus::tampered:
     case RunStatus::internal:
       break;
   }

@@ -213,6 +213,7 @@ int exit_status(const Outcome& outcome) {
     case RunStatus::cpu:
     case RunStatus::memory:
     case RunStatus::output:
+    case RunStatus::tampered:
       return kLimitExitStatus;
     case RunStatus::cancelled:
       return kSignalExitStatus + outcome.signal.value_or(SIGINT);

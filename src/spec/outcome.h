@@ -24,6 +24,7 @@ namespace belljar {
   STATUS(signal, "killed by a signal of its own or its neighbours' making") \
   STATUS(cancelled, "stopped by the caller")                                \
   STATUS(denied, "refused by Belljar before the program ran")               \
+  STATUS(tampered, "the sandbox's user-space kernel came to harm")          \
   STATUS(internal, "Belljar failed")
 
 enum class RunStatus {

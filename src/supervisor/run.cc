@@ -312,6 +312,9 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     return conclude(is_ours ? RunStatus::internal : RunStatus::denied, exit.error->message);
   }
   if (exit.exit_code == 0) return conclude(RunStatus::ok, "");
+  if (exit.was_tampered_with) {
+    return conclude(RunStatus::tampered, "the sandbox's user-space kernel came to harm, and all of it was stopped");
+  }
   if (exit.hit_memory_limit) {
     const std::string sentence = sentence_of("memory", spec.limits);
     const bool is_whole = exit.signal == SIGKILL;

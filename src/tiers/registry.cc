@@ -5,13 +5,15 @@
 
 #include "spec/errors.h"
 #include "tiers/container/container.h"
+#include "tiers/kernel/kernel.h"
 #include "tiers/tier.h"
 
 namespace belljar {
 
 std::span<const Tier* const> tiers() {
-  static const std::array<const Tier*, 1> kTiers = {
+  static const std::array<const Tier*, 2> kTiers = {
       &container_tier(),
+      &kernel_tier(),
   };
   return kTiers;
 }

@@ -26,8 +26,9 @@ struct HostStreams {
 struct TierExit {
   std::optional<int> exit_code;
   std::optional<int> signal;
-  std::optional<Error> error;     // the program was never started, or the sandbox ended without a report
-  bool ended_unreported = false;  // every process was killed at once, from outside
+  std::optional<Error> error;      // the program was never started, or the sandbox ended without a report
+  bool ended_unreported = false;   // every process was killed at once, from outside
+  bool was_tampered_with = false;  // the user-space kernel of the sandbox came to harm
   bool hit_memory_limit = false;
   bool hit_tasks_limit = false;
   bool hit_disk_limit = false;   // bytes of the writable space

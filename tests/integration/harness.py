@@ -36,7 +36,7 @@ LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "tasks", "tim
               "tmp_inodes", "file_size_bytes", "read_rate_bytes", "write_rate_bytes", "open_files", "output_bytes",
               "workspace_entries", "collect_file_bytes", "collect_size_bytes", "collect_entries",
               "net_connections", "net_rate", "net_size_bytes", "net_idle_ms"}
-STATUSES = {"ok", "error", "timeout", "cpu", "memory", "pids", "disk", "output", "signal", "cancelled", "denied", "internal"}
+STATUSES = {"ok", "error", "timeout", "cpu", "memory", "pids", "disk", "output", "signal", "cancelled", "denied", "tampered", "internal"}
 
 
 class Record(dict):

@@ -50,6 +50,9 @@ namespace {
 // The others init makes itself (init_child.cc), while this process plans.
 constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
+// The kernel's caretaker and the helper for streams; the broker's four threads.
+constexpr std::uint64_t kKernelTasks = 6;
+
 std::string new_cgroup_name(const OwnStat& own) {
   static std::atomic<unsigned> count = 0;
   return fmt::format("{}-{}-{}", ::getpid(), own.start_time, count.fetch_add(1));
@@ -228,6 +231,7 @@ class ContainerSandbox final : public RunningSandbox {
   void read_process_usage();
   void read_group_usage();
   void read_egress_report();
+  void read_kernel_stop();
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -251,7 +255,17 @@ class ContainerSandbox final : public RunningSandbox {
   bool is_reported_ = false;
   bool has_left_groups_ = false;  // nothing is in the groups any more, though init still ends
   bool is_usage_read_ = false;
+  bool has_kernel_stopped_ = false;
 };
+
+// A process of its own was killed: for memory, or by what damaged it.
+void ContainerSandbox::read_kernel_stop() {
+  if (exit_.hit_memory_limit) {
+    exit_.signal = SIGKILL;
+  } else {
+    exit_.was_tampered_with = true;
+  }
+}
 
 CleanupNeeds ContainerSandbox::cleanup_needs() const {
   CleanupNeeds needs;
@@ -300,6 +314,9 @@ void ContainerSandbox::read_frames() {
         exit_.signal = SIGKILL;
         exit_.hit_memory_limit = true;
         exit_.usage.oom_kills = 1;
+        break;
+      case FrameKind::kernel_stopped:
+        has_kernel_stopped_ = true;
         break;
       case FrameKind::terminal:
       case FrameKind::handles:
@@ -379,7 +396,8 @@ void ContainerSandbox::read_group_usage() {
   exit_.usage.memory_peak_bytes = usage->memory_peak_bytes;
   exit_.usage.memory_peak_is_sampled = usage->memory_peak_is_sampled;
   exit_.usage.oom_kills = usage->oom_kills;
-  exit_.usage.processes_peak = usage->tasks_peak > 0 ? usage->tasks_peak - 1 : 0;  // less init
+  const std::uint64_t own = 1 + (plan_.user_kernel ? kKernelTasks : 0);  // init, and a user-space kernel's
+  exit_.usage.processes_peak = usage->tasks_peak > own ? usage->tasks_peak - own : 0;
   exit_.hit_memory_limit = usage->oom_kills > 0;
   exit_.hit_tasks_limit = usage->task_refusals > 0;
   if (usage->oom_kills > 0) {
@@ -420,6 +438,7 @@ TierExit ContainerSandbox::finish() {
     read_process_usage();
     if (cgroups_) read_group_usage();
   }
+  if (has_kernel_stopped_) read_kernel_stop();
   cgroups_.reset();
   std::ranges::move(refusals_.denials(), std::back_inserter(exit_.denials));
   if (egress_) read_egress_report();
@@ -500,6 +519,7 @@ bool is_chrooted() {
 class Starter {
  public:
   explicit Starter(const SandboxSpec& spec) : sandbox_(std::make_unique<ContainerSandbox>()) { sandbox_->spec_ = spec; }
+  Starter(const SandboxSpec& spec, UserKernel kernel) : Starter(spec) { kernel_ = std::move(kernel); }
 
   // Init starts first: it makes namespaces and an empty root on another processor while this one plans.
   Result<std::unique_ptr<RunningSandbox>> start() {
@@ -522,6 +542,7 @@ class Starter {
     TRY_VOID(check_demands(walls, sandbox_->spec_));
     TRY_VOID(check_own_binary(facts));
     sandbox_->isolation_ = to_isolation(walls);
+    if (kernel_) sandbox_->isolation_.tier = "kernel";
     TRY_VOID(plan(facts));
     TRY_VOID(place_in_cgroups());
     TRY_VOID(sandbox_->watcher_->arm(sandbox_->cleanup_needs()));
@@ -562,7 +583,13 @@ class Starter {
     if (!facts.cgroups.memory) plan.sampled.memory_bytes = limits.memory.value;
     // The sampler counts processor time along with the quota.
     if (!facts.cgroups.cpu || !facts.cgroups.cpu_time) plan.sampled.millicpus = limits.cpus.value;
-    if (!facts.cgroups.tasks) plan.sampled.tasks = limits.tasks.value;
+    if (!facts.cgroups.tasks) plan.sampled.tasks = limits.tasks.value + own_tasks();
+    if (kernel_) {
+      kernel_->memory_bytes = limits.memory.value;
+      kernel_->tasks = limits.tasks.value;
+      kernel_->cpus = static_cast<unsigned>(CPU_COUNT(&cpus_));
+      plan.user_kernel = std::move(kernel_);
+    }
     return {};
   }
 
@@ -660,7 +687,7 @@ class Starter {
 
   Result<void> make_cgroups() {
     Limits limits = sandbox_->spec_.limits;
-    limits.tasks.value += 1;  // init
+    limits.tasks.value += 1 + own_tasks();  // init
     sandbox_->cgroups_ = TRY(create_cgroups(new_cgroup_name(own_), limits));
     return {};
   }
@@ -749,6 +776,10 @@ class Starter {
       init.group_fds = static_cast<unsigned>(in.size());
       init.group_exit_fds = static_cast<unsigned>(out.size());
     }
+    if (const auto& kernel = plan_ref().user_kernel) {
+      fds.insert(fds.end(), {kernel->image.get(), kernel->broker.get()});
+      init.kernel_fds = 2;
+    }
     if (io_file_.is_open()) fds.push_back(io_file_.get());
     init.io_fds = io_file_.is_open() ? 1 : 0;
     TRY_VOID(send(ParentMessage::go, fds));
@@ -829,7 +860,11 @@ class Starter {
                 fmt::format("can't reach the sandbox's init: {}", errno_text(static_cast<int>(-sent))));
   }
 
+  // Tasks of a user-space kernel and its broker that are none of the program's.
+  std::uint64_t own_tasks() const { return kernel_ || sandbox_->plan_.user_kernel ? kKernelTasks : 0; }
+
   std::unique_ptr<ContainerSandbox> sandbox_;
+  std::optional<UserKernel> kernel_;
   bool is_root_ = false;
   std::unique_ptr<LoadedImage> loaded_;
   ProgramIds ids_;
@@ -851,6 +886,11 @@ class ContainerTier final : public Tier {
 };
 
 }  // namespace
+
+Result<std::unique_ptr<RunningSandbox>> start_with_kernel(const SandboxSpec& spec, UserKernel kernel) {
+  return Starter(spec, std::move(kernel)).start();
+}
+
 }  // namespace container
 
 const Tier& container_tier() {

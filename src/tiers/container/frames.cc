@@ -27,6 +27,7 @@ std::optional<Frame> read_frame(std::span<const std::byte> bytes) {
     case FrameKind::memory_exceeded:
     case FrameKind::terminal:
     case FrameKind::handles:
+    case FrameKind::kernel_stopped:
       return frame;
     case FrameKind::exited: {
       const bool by_exit = frame.exit_code >= 0 && frame.exit_code <= 255 && frame.signal == -1;

@@ -39,6 +39,7 @@ namespace belljar::container {
   STEP(home, "making HOME")                                                                    \
   STEP(working_folder, "entering the working folder")                                          \
   STEP(seccomp, "installing the seccomp filter")                                               \
+  STEP(kernel, "starting the user-space kernel")                                               \
   STEP(fork_program, "forking the program")
 
 enum class SetupStep : std::uint32_t {
@@ -59,7 +60,8 @@ enum class FrameKind : std::uint32_t {
   exited = 3,
   memory_exceeded = 4,
   terminal = 5,
-  handles = 6
+  handles = 6,
+  kernel_stopped = 7,  // the user-space kernel did not end as a program's end makes it
 };
 
 // Fixed layout, sent as it lies in memory. Two kinds come with descriptors (SCM_RIGHTS): `terminal` with the

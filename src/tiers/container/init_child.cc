@@ -109,7 +109,7 @@ void set_rlimits(const InitPlan& plan) {
   }
 }
 
-void enforce_landlock(const InitPlan& plan) {
+void enforce_landlock(const InitPlan& plan, const KernelParts& kernel) {
   if (plan.landlock_abi == 0) return;
   constexpr SetupStep kStep = SetupStep::landlock;
   const int rules = check(plan, kStep, host::landlock_create(plan.landlock_abi));
@@ -123,6 +123,7 @@ void enforce_landlock(const InitPlan& plan) {
   const int root = check(plan, kStep, errno_result(::open("/", O_PATH | O_CLOEXEC)));
   check(plan, kStep, host::landlock_grant_execution(rules, root));
   ::close(root);
+  if (kernel.broker >= 0) check(plan, kStep, host::landlock_grant_execution(rules, kernel.broker));
   for (const char* path : {"/tmp", "/dev", "/dev/mqueue", "/proc"}) grant(path, host::PathKind::folder);
   for (const char* path : plan.own_folders) grant(path, host::PathKind::folder);
   for (const InitMount& mount : plan.mounts) {
@@ -172,7 +173,7 @@ std::uint64_t now_us() {
 }
 
 // In the vforked child: default signals, three descriptors, own session, then exec. Returns the errno of a failed exec.
-int become_program(const InitPlan& plan, const ProgramStreams& streams) {
+int become_program(const InitPlan& plan, const ProgramStreams& streams, const KernelParts& kernel) {
   struct sigaction default_action{};
   default_action.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &default_action, nullptr);
@@ -180,10 +181,9 @@ int become_program(const InitPlan& plan, const ProgramStreams& streams) {
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
-  if (::dup2(streams.in, 0) < 0 || ::dup2(streams.out, 1) < 0 || ::dup2(streams.err, 2) < 0 ||
-      ::syscall(SYS_close_range, 3, ~0U, 0) != 0) {
-    return errno;
-  }
+  if (::dup2(streams.in, 0) < 0 || ::dup2(streams.out, 1) < 0 || ::dup2(streams.err, 2) < 0) return errno;
+  if (kernel.broker >= 0) return become_broker(kernel);
+  if (::syscall(SYS_close_range, 3, ~0U, 0) != 0) return errno;
   if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   int error = ENOENT;
   for (const char* path : plan.exec_paths) {
@@ -223,7 +223,7 @@ void read_io(const InitPlan& plan, const Received& received, Frame* frame) {
   }
 }
 
-void report_exit(const InitPlan& plan, const Received& received, const siginfo_t& info) {
+void report_exit(const InitPlan& plan, const Received& received, const KernelParts& kernel, const siginfo_t& info) {
   Frame frame{};
   frame.kind = FrameKind::exited;
   frame.exit_code = info.si_code == CLD_EXITED ? info.si_status : -1;
@@ -240,6 +240,7 @@ void report_exit(const InitPlan& plan, const Received& received, const siginfo_t
   ::getrusage(RUSAGE_CHILDREN, &children);
   plan.seen.user_ms = to_ms(children.ru_utime);
   plan.seen.system_ms = to_ms(children.ru_stime);
+  if (kernel.broker >= 0) read_kernel_end(kernel, &frame);
   frame.left_groups = leave_cgroups(plan, received) ? 1 : 0;
   send_frame(plan, frame);
 }
@@ -281,11 +282,24 @@ void receive_message(const InitPlan& plan, ParentMessage expected, Received* rec
   if (part == nullptr || received == nullptr) return;
   received->fd_count = static_cast<unsigned>((part->cmsg_len - CMSG_LEN(0)) / sizeof(int));
   std::memcpy(received->fds, CMSG_DATA(part), received->fd_count * sizeof(int));
-  const unsigned promised = plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds + plan.io_fds;
+  const unsigned promised =
+      plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds + plan.kernel_fds + plan.io_fds;
   if (received->fd_count != promised) give_up(plan, SetupStep::receive, -EPROTO);
 }
 
-void confine(const InitPlan& plan) {
+void confine_kernel(const InitPlan& plan) {
+  set_rlimits(plan);
+  check(plan, SetupStep::capabilities, host::forbid_new_capabilities());
+  if (plan.privilege == Privilege::root) {
+    check(plan, SetupStep::identity, errno_result(::syscall(SYS_setgroups, 0, nullptr)));
+  }
+  check(plan, SetupStep::identity, host::set_identity(plan.ids.uid, plan.ids.gid));
+  check(plan, SetupStep::capabilities, host::clear_capabilities());
+  check(plan, SetupStep::identity, errno_result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)));
+  check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
+}
+
+void confine(const InitPlan& plan, const KernelParts& kernel) {
   set_rlimits(plan);
   check(plan, SetupStep::capabilities, host::forbid_new_capabilities());
   if (plan.privilege == Privilege::root) {
@@ -299,7 +313,7 @@ void confine(const InitPlan& plan) {
   ::umask(022);
   check(plan, SetupStep::working_folder, errno_result(::chdir(plan.working_folder)));
   check(plan, SetupStep::capabilities, errno_result(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)));
-  enforce_landlock(plan);
+  enforce_landlock(plan, kernel);
   install_filter(plan);
 }
 
@@ -323,11 +337,11 @@ ProgramStreams make_streams(const InitPlan& plan) {
   return {terminal, terminal, terminal, true};
 }
 
-int start_program(const InitPlan& plan, const ProgramStreams& streams) {
+int start_program(const InitPlan& plan, const ProgramStreams& streams, const KernelParts& kernel) {
   volatile int exec_errno = 0;  // shared with the child, which runs in this memory until it executes
   const pid_t program = ::vfork();
   if (program == 0) {
-    exec_errno = become_program(plan, streams);
+    exec_errno = become_program(plan, streams, kernel);
     ::_exit(127);
   }
   check(plan, SetupStep::fork_program, errno_result(program));
@@ -345,7 +359,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams) {
   return program;
 }
 
-void reap_until_end(const InitPlan& plan, const Received& received, int program) {
+void reap_until_end(const InitPlan& plan, const Received& received, const KernelParts& kernel, int program) {
   Sampler sampler(plan.sampled, &plan.seen);
   // Blocked, so that it ends the wait for the next sample, also when it came before.
   sigset_t child_signal;
@@ -360,7 +374,7 @@ void reap_until_end(const InitPlan& plan, const Received& received, int program)
       ::_exit(1);
     }
     if (info.si_pid == program) {
-      report_exit(plan, received, info);
+      report_exit(plan, received, kernel, info);
       ::_exit(0);
     }
     // A stream of ended orphans must not keep the sampler from its work.
@@ -395,8 +409,9 @@ void init_main(const InitPlan& plan) {
   forget_supervisor(plan);
   const ProgramStreams streams = make_streams(plan);
   enter_cgroups(plan, received);
-  confine(plan);
-  reap_until_end(plan, received, start_program(plan, streams));
+  const KernelParts kernel = plan.kernel_fds > 0 ? start_kernel(plan, received) : KernelParts{};
+  confine(plan, kernel);
+  reap_until_end(plan, received, kernel, start_program(plan, streams, kernel));
 }
 
 }  // namespace belljar::container

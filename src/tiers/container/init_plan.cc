@@ -126,6 +126,11 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
   to.file_size = from.file_size;
   to.landlock_abi = from.landlock_abi;
   to.sampled = from.sampled;
+  if (from.user_kernel) {
+    to.kernel_memory_bytes = from.user_kernel->memory_bytes;
+    to.kernel_tasks = from.user_kernel->tasks;
+    to.kernel_cpus = from.user_kernel->cpus;
+  }
   to.own_arguments = from.own_arguments;
   to.own_environment = from.own_environment;
   if (!arena.is_full()) return {};

@@ -94,6 +94,9 @@ struct InitPlan {
   std::uint64_t file_size = 0;
   int landlock_abi = 0;
   SampledLimits sampled;
+  std::uint64_t kernel_memory_bytes = 0;  // of a user-space kernel: see UserKernel
+  std::uint64_t kernel_tasks = 0;
+  unsigned kernel_cpus = 0;
   MemoryArea own_arguments;
   MemoryArea own_environment;
 
@@ -102,6 +105,7 @@ struct InitPlan {
   unsigned script_fds = 0;      // the script, if there is one
   unsigned group_fds = 0;       // cgroup files through which init enters
   unsigned group_exit_fds = 0;  // and those through which it leaves
+  unsigned kernel_fds = 0;      // with a user-space kernel: its image and its broker
   unsigned io_fds = 0;          // its own proc_pid_io(5), which it may read but not open
 
   mutable SeenByInit seen;  // init's to write

@@ -34,8 +34,12 @@ class Received {
   std::span<const int> group_exits(const InitPlan& plan) const {
     return {fds + plan.mount_fds + plan.script_fds + plan.group_fds, plan.group_exit_fds};
   }
+  std::span<const int> kernel(const InitPlan& plan) const {
+    return {fds + plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds, plan.kernel_fds};
+  }
   std::span<const int> io(const InitPlan& plan) const {
-    return {fds + plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds, plan.io_fds};
+    return {fds + plan.mount_fds + plan.script_fds + plan.group_fds + plan.group_exit_fds + plan.kernel_fds,
+            plan.io_fds};
   }
 
   int fds[kPassedFdsMax];
@@ -59,8 +63,29 @@ void lock_root(const InitPlan& plan);
 // With SandboxSpec::allow: makes the only way out of the network namespace, and hands its sockets over.
 void make_egress(const InitPlan& plan);
 
+// What guests of a user-space kernel and its broker share, as init made it; nothing where there is no such kernel.
+struct KernelParts {
+  int arena = -1;
+  int content = -1;
+  int broker = -1;
+  const void* shared = nullptr;  // the mapped first part of the arena
+};
+
+// With a user-space kernel: makes the memory that it shares with its broker, and starts its first process, in a pid
+// namespace and an empty root of its own.
+KernelParts start_kernel(const InitPlan& plan, const Received& received);
+
+// What of confine() holds for guest processes, which install a filter of their own.
+void confine_kernel(const InitPlan& plan);
+
+// Becomes the broker, in place of the program. Returns the errno of a failed exec.
+int become_broker(const KernelParts& parts);
+
+// How the sandbox ended, where the exit of the broker does not tell: fills in the frame, which says exited otherwise.
+void read_kernel_end(const KernelParts& parts, Frame* frame);
+
 // Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
-void confine(const InitPlan& plan);
+void confine(const InitPlan& plan, const KernelParts& kernel);
 
 // What the program gets as descriptors 0, 1 and 2: the pipes, or three times its terminal.
 struct ProgramStreams {
@@ -74,7 +99,7 @@ struct ProgramStreams {
 ProgramStreams make_streams(const InitPlan& plan);
 
 // Forks and executes the program; returns its pid. Closes `streams` here.
-int start_program(const InitPlan& plan, const ProgramStreams& streams);
+int start_program(const InitPlan& plan, const ProgramStreams& streams, const KernelParts& kernel);
 
 // Holds plan.sampled while the program runs: adds up memory and CPU time of the whole tree from /proc (proc(5)), and
 // stops the tree for the part of each period that its quota does not cover. One call, one sample.
@@ -129,6 +154,7 @@ class Sampler {
 };
 
 // Reaps until the program has ended, reports how, and exits.
-[[noreturn]] void reap_until_end(const InitPlan& plan, const Received& received, int program);
+[[noreturn]] void reap_until_end(const InitPlan& plan, const Received& received, const KernelParts& kernel,
+                                 int program);
 
 }  // namespace belljar::container

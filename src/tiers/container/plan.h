@@ -65,6 +65,15 @@ struct SampledLimits {
   std::uint64_t tasks = 0;
 };
 
+// What a sandbox with a user-space kernel has besides: the programs of src/tiers/kernel, and what the kernel is told.
+struct UserKernel {
+  Fd image;   // the kernel's image, executable
+  Fd broker;  // the program of that name, executable
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t tasks = 0;
+  unsigned cpus = 1;
+};
+
 // A part of this process's memory.
 struct MemoryArea {
   char* begin = nullptr;
@@ -102,6 +111,7 @@ struct StartPlan {
   std::uint64_t file_size = 0;  // bytes; 0: none of its own
   int landlock_abi = 0;
   SampledLimits sampled;
+  std::optional<UserKernel> user_kernel;
 
   // The supervisor's own arguments and environment, which init's copy must not show in /proc/1.
   MemoryArea own_arguments;

@@ -1,0 +1,134 @@
+#include "kernel/broker/broker_client.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+
+#include <cstring>
+
+#include "kernel/arena/layout.h"
+#include "kernel/host/calls.h"
+
+namespace belljar::kernel {
+namespace {
+
+constexpr int kSpins = 2000;  // about as long as the broker takes for what it has in memory
+
+std::uint32_t* raw(std::atomic<std::uint32_t>& word) {
+  return reinterpret_cast<std::uint32_t*>(&word);
+}
+
+shm::Request& take_slot() {
+  shm::Shared& shared = shared_with_broker();
+  while (true) {
+    for (shm::Request& request : shared.requests) {
+      std::uint32_t expected = shm::Request::kFree;
+      if (request.state.compare_exchange_strong(expected, shm::Request::kTaken)) return request;
+    }
+    host::sched_yield();
+  }
+}
+
+HostTree::Facts facts_of(const shm::Facts& from) {
+  HostTree::Facts facts;
+  facts.number = from.number;
+  facts.size = from.size;
+  facts.blocks = from.blocks;
+  facts.rdev = from.rdev;
+  facts.mode = from.mode;
+  facts.uid = from.uid;
+  facts.gid = from.gid;
+  facts.links = from.links;
+  facts.device = static_cast<std::uint32_t>(from.device);
+  facts.access_time = {from.access_s, from.access_ns};
+  facts.modify_time = {from.modify_s, from.modify_ns};
+  facts.change_time = {from.change_s, from.change_ns};
+  return facts;
+}
+
+class BrokerTree final : public HostTree {
+ public:
+  SysResult<Facts> stat(std::string_view path) override {
+    BrokerCall call(shm::Operation::stat, path);
+    TRY(call.send());
+    return facts_of(call.request().facts);
+  }
+
+  SysResult<void> list(std::string_view path, Visit visit, void* context) override {
+    BrokerCall call(shm::Operation::list, path);
+    TRY(call.send());
+    const std::uint64_t begin = kContentBase + call.request().offset;
+    const std::uint64_t end = begin + call.request().size;
+    for (std::uint64_t at = begin; at + sizeof(shm::ListedName) <= end;) {
+      const auto& listed = *reinterpret_cast<const shm::ListedName*>(at);
+      const auto* const name = reinterpret_cast<const char*>(at + sizeof listed);
+      visit(context, {name, listed.name_size}, facts_of(listed.facts));
+      at += sizeof listed + ((listed.name_size + 7ULL) & ~7ULL);
+    }
+    return {};
+  }
+
+  SysResult<std::size_t> read_link(std::string_view path, char* to, std::size_t size) override {
+    BrokerCall call(shm::Operation::read_link, path);
+    const std::uint64_t length = TRY(call.send());
+    std::memcpy(to, call.request().data, length < size ? length : size);
+    return length;
+  }
+
+  SysResult<Content> fetch(std::string_view path) override {
+    BrokerCall call(shm::Operation::fetch, path);
+    TRY(call.send());
+    return Content{call.request().offset, call.request().size, call.request().image_id};
+  }
+
+  SysResult<std::size_t> read_live(std::string_view path, std::uint64_t offset, char* to, std::size_t size) override {
+    BrokerCall call(shm::Operation::read_live, path);
+    call.request().arguments[0] = offset;
+    const std::uint64_t count = TRY(call.send());
+    const std::size_t copied = count < size ? count : size;
+    std::memcpy(to, call.request().data, copied);
+    return copied;
+  }
+};
+
+}  // namespace
+
+BrokerCall::BrokerCall(shm::Operation operation, std::string_view path) : request_(&take_slot()) {
+  request_->operation = operation;
+  request_->result = path.size() < shm::Request::kPathSize ? 0 : -ENAMETOOLONG;
+  const std::size_t size = request_->result == 0 ? path.size() : 0;
+  std::memcpy(request_->path, path.data(), size);
+  request_->path[size] = '\0';
+}
+
+BrokerCall::~BrokerCall() {
+  request_->state.store(shm::Request::kFree);
+}
+
+SysResult<std::uint64_t> BrokerCall::send() {
+  if (request_->result != 0) return error(static_cast<int>(-request_->result));
+  request_->state.store(shm::Request::kPosted);
+  ring_broker();
+  for (int i = 0; i < kSpins && request_->state.load(std::memory_order_relaxed) == shm::Request::kPosted; ++i) {
+    __builtin_ia32_pause();
+  }
+  while (request_->state.load() == shm::Request::kPosted) {
+    host::futex(raw(request_->state), FUTEX_WAIT, shm::Request::kPosted, nullptr, nullptr, 0);
+  }
+  const std::int64_t result = request_->result;
+  if (result < 0) return error(static_cast<int>(-result));
+  return static_cast<std::uint64_t>(result);
+}
+
+void ring_broker() {
+  shm::Shared& shared = shared_with_broker();
+  shared.doorbell.fetch_add(1);
+  if (shared.broker_waits.load() != 0) host::futex(raw(shared.doorbell), FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+// Without state of its own: each process has the same.
+HostTree& broker_tree() {
+  static constinit BrokerTree tree;
+  return tree;
+}
+
+}  // namespace belljar::kernel

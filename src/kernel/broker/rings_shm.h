@@ -1,0 +1,113 @@
+// What guests and the broker share: the first part of the arena. The broker treats all of it as hostile: it reads each
+// value once, takes no pointers, and checks every offset.
+#pragma once
+
+#include <linux/filter.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "kernel/arena/layout.h"
+
+namespace belljar::kernel::shm {
+
+// A pipe between a guest and one of the broker's standard streams. `written` and `taken` count bytes; what lies between
+// is at `data[count % size]`.
+struct Stream {
+  static constexpr std::uint32_t kSize = 0x1'0000;
+  std::atomic<std::uint32_t> written;   // futex: the taker waits on it
+  std::atomic<std::uint32_t> taken;     // futex: the writer waits on it
+  std::atomic<std::uint32_t> is_ended;  // no more will be written (stdin), or nobody takes any more (stdout, stderr)
+  std::atomic<std::uint32_t> taker_waits;
+  std::atomic<std::uint32_t> writer_waits;
+  std::uint32_t padding[11];
+  std::uint8_t data[kSize];
+};
+enum StreamIndex : std::uint32_t { kStdin, kStdout, kStderr, kStreams };
+
+enum class Operation : std::uint32_t {
+  stat = 1,       // facts of `path`, relative to the root; no part of it may be a link
+  read_link = 2,  // its target into `data`
+  list = 3,       // names and facts of a folder, as ListedName records in the content file
+  fetch = 4,      // a regular file's contents into the content file
+  read_live = 5,  // `arguments[0]`: offset; contents into `data`
+  terminal = 6,   // `arguments[0]`: descriptor 0 to 2, `arguments[1]`: request of ioctl_tty(2), its argument in `data`
+  make_folder = 7,  // for what is collected: below a writable place; `arguments[0]`: mode
+  write_file = 8,   // the same: `arguments[0]`: mode, `arguments[1]`: offset, `arguments[2]`: bytes of `data`
+  make_link = 9,    // the same: a symbolic link to the text in `data`
+};
+
+struct Facts {
+  std::uint64_t number, size, blocks, rdev, device;
+  std::uint32_t mode, uid, gid, links;
+  std::int64_t access_s, modify_s, change_s;
+  std::uint32_t access_ns, modify_ns, change_ns, padding;
+};
+
+// One name of a folder; `size` of the name's bytes follow, and zeros up to a multiple of 8.
+struct ListedName {
+  Facts facts;
+  std::uint32_t name_size;
+  std::uint32_t padding;
+};
+
+struct Request {
+  static constexpr std::uint32_t kPathSize = 4096;
+  static constexpr std::uint32_t kDataSize = 0x1'0000;
+  enum State : std::uint32_t { kFree, kTaken, kPosted, kDone };
+  std::atomic<std::uint32_t> state;  // futex: the guest waits on it
+  Operation operation;
+  std::uint64_t arguments[4];
+  std::int64_t result;  // -errno, or a count
+  std::uint64_t offset, size, image_id;
+  Facts facts;
+  char path[kPathSize];
+  std::uint8_t data[kDataSize];
+};
+inline constexpr std::uint32_t kRequests = 8;
+
+// What the sandbox is to be; written by its init before the first guest process starts.
+struct Boot {
+  static constexpr std::uint32_t kFilterMost = 256;
+  static constexpr std::uint32_t kTextSize = 0x1'0000;
+  std::uint32_t uid, gid;
+  std::uint64_t tmp_bytes, tmp_inodes, memory_bytes, open_files, tasks, file_size;  // file_size 0: no limit
+  std::uint32_t cpus;                                                               // how many are seen inside
+  std::uint32_t is_terminal;                                                        // the standard streams are one
+  std::uint32_t trace;                                                              // print system calls to stderr
+  std::uint32_t own_folders;  // how many of the texts below are writable folders
+  std::uint32_t exec_paths;   // how many are programs to try, in order
+  std::uint32_t filter_rows;
+  // NUL-terminated, one after the other: the home folder, the working folder, the writable folders, the programs.
+  char texts[kTextSize];
+  sock_filter filter[kFilterMost];  // what comes after the test for the kernel's own text
+};
+
+// How it ended; `kind` is set last.
+struct End {
+  enum Kind : std::uint32_t { kRunning, kExited, kSignalled, kExecFailed, kStopped };
+  std::atomic<std::uint32_t> kind;  // futex: the broker waits on it
+  std::int32_t code;                // exit status, signal or errno
+  char why[256];                    // of kStopped
+};
+
+struct Shared {
+  Boot boot;
+  End end;
+  std::atomic<std::uint32_t> doorbell;  // futex: counts posted requests
+  std::atomic<std::uint32_t> broker_waits;
+  std::atomic<std::uint32_t> guest_bell;  // futex: counts what the broker did to a stream
+  Stream streams[kStreams];
+  Request requests[kRequests];
+};
+static_assert(sizeof(Shared) <= kRingsSize);
+
+}  // namespace belljar::kernel::shm
+
+namespace belljar::kernel {
+
+inline shm::Shared& shared_with_broker() {
+  return *reinterpret_cast<shm::Shared*>(kArenaBase + kRingsOffset);
+}
+
+}  // namespace belljar::kernel

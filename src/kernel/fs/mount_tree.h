@@ -1,0 +1,25 @@
+// The sandbox's tree at its beginning.
+#pragma once
+
+#include "kernel/fs/host_tree.h"
+#include "kernel/fs/tmpfs.h"
+#include "kernel/fs/tree.h"
+
+namespace belljar::kernel {
+
+struct MountPlan {
+  HostTree* root = nullptr;
+  Ref<TmpSpace> space;  // /tmp and /dev/shm share it, and memfd_create(2) takes from it
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  // Roots of other file systems; null: none is mounted there.
+  Ref<Inode> dev, proc, sys, terminals;
+};
+
+// "/" from the host tree, with tmpfs on /tmp and /dev/shm. Once, at boot; makes the root objects of this folder.
+SysResult<Places> mount_tree(const MountPlan& plan);
+
+// The space that memfd_create(2) takes from.
+const Ref<TmpSpace>& memory_file_space();
+
+}  // namespace belljar::kernel

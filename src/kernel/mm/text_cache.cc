@@ -1,0 +1,170 @@
+#include "kernel/mm/text_cache.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+
+#include "kernel/arena/heap.h"
+#include "kernel/arena/layout.h"
+#include "kernel/arena/lock.h"
+#include "kernel/arena/roots.h"
+#include "kernel/fs/file_data.h"
+#include "kernel/host/calls.h"
+#include "kernel/mm/text_patch.h"
+
+namespace belljar::kernel {
+
+// Patched text of the sandbox; entries are never removed.
+struct PatchedText {
+  PatchedText* next = nullptr;
+  std::uint64_t content_offset = 0;  // of the text, page by page
+  std::uint64_t size = 0;
+  std::uint64_t distance = 0;      // from the first byte of the trampolines to the text, once mapped
+  std::uint64_t arena_offset = 0;  // of the trampolines; the text follows. 0: there is nothing to patch
+  std::uint64_t trampoline_size = 0;
+};
+
+class TextCache {
+ public:
+  Lock lock{LockRank::tree};  // taken under the address space's
+  PatchedText* first = nullptr;
+};
+
+namespace {
+
+constexpr std::uint64_t kTextMost = 64ULL << 20;
+
+// Where images are in this process's memory; the last ones, where there are more. Guarded by the address space's lock.
+struct ImagePlace {
+  std::uint64_t image_id = 0;
+  std::uint64_t address = 0;
+  std::uint64_t content_offset = 0;
+};
+constexpr std::size_t kPlaces = 128;
+ImagePlace places[kPlaces];
+std::size_t next_place = 0;
+
+const ImagePlace* find_place(std::uint64_t image_id, std::uint64_t address) {
+  const ImagePlace* found = nullptr;
+  for (const ImagePlace& place : places) {
+    if (place.image_id == image_id && place.address <= address &&
+        (found == nullptr || place.address > found->address)) {
+      found = &place;
+    }
+  }
+  return found;
+}
+
+TextCache& cache() {
+  return root_object(arena_roots().texts);
+}
+
+PatchedText* find_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
+  for (PatchedText* text = cache().first; text != nullptr; text = text->next) {
+    if (text->content_offset == content_offset && text->size == size && text->distance == distance) return text;
+  }
+  return nullptr;
+}
+
+// Copies the text into the arena, and patches it there.
+PatchedText* make_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
+  auto* const made = make_object<PatchedText>();
+  if (made == nullptr) return nullptr;
+  made->content_offset = content_offset;
+  made->size = size;
+  made->distance = distance;
+  const auto range = take_range((kTrampolineSize + size) / kPageSize);
+  if (range) {
+    auto* const memory = reinterpret_cast<std::uint8_t*>((*range)->address);
+    std::memcpy(memory + kTrampolineSize, reinterpret_cast<const void*>(kContentBase + content_offset), size);
+    const PatchCounts counts = patch_text({.text = {memory + kTrampolineSize, size},
+                                           .trampolines = {memory, kTrampolineSize},
+                                           .distance = static_cast<std::int64_t>(distance)});
+    if (counts.patched > 0) {
+      made->arena_offset = (*range)->arena_offset();
+      made->trampoline_size = page_up(counts.trampoline_bytes);
+    } else {
+      give_range(*range, (kTrampolineSize + size) / kPageSize);
+    }
+  }
+  made->next = cache().first;
+  cache().first = made;
+  return made;
+}
+
+long map_patched(const PatchedText& text, std::uint64_t address) {
+  constexpr int kFlags = MAP_PRIVATE | MAP_FIXED;
+  const std::uint64_t trampolines = address - text.distance;
+  const long first =
+      host::mmap(trampolines, text.trampoline_size, PROT_READ | PROT_EXEC, kFlags, kArenaFd, text.arena_offset);
+  if (first < 0) return first;
+  return host::mmap(address, text.size, PROT_READ | PROT_EXEC, kFlags, kArenaFd, text.arena_offset + kTrampolineSize);
+}
+
+std::uint64_t distance_to(const ImagePlace& place, std::uint64_t address) {
+  return address - (place.address - kTrampolineSize);
+}
+
+}  // namespace
+
+void note_image(std::uint64_t image_id, std::uint64_t address, std::uint64_t content_offset) {
+  places[next_place++ % kPlaces] = {image_id, address, content_offset};
+}
+
+void forget_images() {
+  for (ImagePlace& place : places) place = {};
+}
+
+long map_text(const TextRequest& request, bool* is_patched) {
+  const ImagePlace* const place = find_place(request.image_id, request.address);
+  if (place != nullptr && (request.flags & MAP_FIXED) != 0) {
+    LockGuard guard(cache().lock);
+    const PatchedText* const text =
+        find_text(request.content_offset, request.size, distance_to(*place, request.address));
+    if (text != nullptr && text->arena_offset != 0) {
+      *is_patched = true;
+      return map_patched(*text, request.address);
+    }
+  }
+  return host::mmap(request.address, request.size, request.protection, request.flags, kContentFd,
+                    request.content_offset);
+}
+
+long map_library(const TextRequest& request) {
+  const long room =
+      host::mmap(0, request.size + kTrampolineSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room < 0) return room;
+  const std::uint64_t address = static_cast<std::uint64_t>(room) + kTrampolineSize;
+  const long mapped = host::mmap(address, request.size, request.protection, request.flags | MAP_FIXED, kContentFd,
+                                 request.content_offset);
+  if (mapped < 0) {
+    host::munmap(static_cast<std::uint64_t>(room), request.size + kTrampolineSize);
+    return mapped;
+  }
+  note_image(request.image_id, address, request.content_offset);
+  return mapped;
+}
+
+void patch_trapped_site(std::uint64_t site) {
+  lock_address_space_for_fork();
+  MemoryArea area;
+  if (find_area_locked(site - 1, &area) && area.begin < site && area.image_id != 0 &&
+      area.protection == (PROT_READ | PROT_EXEC) && area.end - area.begin <= kTextMost && !area.is_shared) {
+    const ImagePlace* const place = find_place(area.image_id, area.begin);
+    if (place != nullptr) {
+      const std::uint64_t content_offset = place->content_offset + area.offset;
+      const std::uint64_t distance = distance_to(*place, area.begin);
+      LockGuard guard(cache().lock);
+      // Where it is there already, this site is one that can't be patched, or the mapping is older than the text.
+      PatchedText* text = find_text(content_offset, area.end - area.begin, distance);
+      if (text == nullptr) text = make_text(content_offset, area.end - area.begin, distance);
+      if (text != nullptr && text->arena_offset != 0 && !area.is_patched) {
+        map_patched(*text, area.begin);
+        mark_patched_locked(area.begin);
+      }
+    }
+  }
+  unlock_address_space_after_fork();
+}
+
+}  // namespace belljar::kernel

@@ -1,0 +1,213 @@
+#include "kernel/mm/text_patch.h"
+
+#include <cstring>
+
+namespace belljar::kernel {
+namespace {
+
+constexpr std::size_t kJumpSize = 5;
+constexpr std::size_t kSyscallSize = 2;
+constexpr std::size_t kLookBack = 24;     // how far before a syscall its number is looked for
+constexpr std::size_t kShortReach = 120;  // of a jump with 8 bits
+constexpr std::uint32_t kCallsMost = 600;
+
+// The length of a ModRM byte and what belongs to it; 0 where the operand is relative to rip, which can't be moved.
+std::size_t modrm_length(const std::uint8_t* at) {
+  const int mode = at[0] >> 6;
+  const int rm = at[0] & 7;
+  if (mode == 3) return 1;
+  if (mode == 0 && rm == 5) return 0;
+  std::size_t length = 1;
+  if (rm == 4) {
+    ++length;
+    if (mode == 0 && (at[1] & 7) == 5) length += 4;
+  }
+  return length + (mode == 1 ? 1U : mode == 2 ? 4U : 0U);
+}
+
+// The length of an instruction of those that stand between a call's number and its syscall: moves, arithmetic, lea. 0:
+// another.
+std::size_t instruction_length(const std::uint8_t* at) {
+  std::size_t prefix = 0;
+  bool is_wide = false;
+  if ((at[0] & 0xf0) == 0x40) {
+    is_wide = (at[0] & 8) != 0;
+    prefix = 1;
+  }
+  const std::uint8_t code = at[prefix];
+  std::size_t immediate = 0;
+  switch (code) {
+    case 0x01:
+    case 0x03:
+    case 0x09:
+    case 0x0b:
+    case 0x21:
+    case 0x23:
+    case 0x29:
+    case 0x2b:
+    case 0x31:
+    case 0x33:
+    case 0x63:
+    case 0x85:
+    case 0x89:
+    case 0x8b:
+    case 0x8d:
+      break;
+    case 0x80:
+    case 0x83:
+    case 0xc1:
+      immediate = 1;
+      break;
+    case 0x81:
+    case 0xc7:
+      immediate = 4;
+      break;
+    default:
+      if (code >= 0xb8 && code <= 0xbf) return prefix + (is_wide ? 9U : 5U);
+      return 0;
+  }
+  const std::size_t operand = modrm_length(at + prefix + 1);
+  return operand == 0 ? 0 : prefix + 1 + operand + immediate;
+}
+
+// Whether whole instructions fill exactly `size` bytes.
+bool is_chain(const std::uint8_t* at, std::size_t size) {
+  std::size_t done = 0;
+  while (done < size) {
+    const std::size_t length = instruction_length(at + done);
+    if (length == 0) return false;
+    done += length;
+  }
+  return done == size;
+}
+
+class Patcher {
+ public:
+  explicit Patcher(const TextToPatch& text) : text_(text) {}
+
+  PatchCounts run() {
+    const std::size_t size = text_.text.size();
+    for (std::size_t at = kLookBack + 8; at + kSyscallSize <= size; ++at) {
+      const auto* const found =
+          static_cast<const std::uint8_t*>(std::memchr(&text_.text[at], 0x0f, size - kSyscallSize + 1 - at));
+      if (found == nullptr) break;
+      at = static_cast<std::size_t>(found - text_.text.data());
+      if (text_.text[at + 1] != 0x05) continue;
+      if (patch(at)) {
+        ++counts_.patched;
+      } else {
+        ++counts_.left;
+      }
+    }
+    counts_.trampoline_bytes = used_;
+    return counts_;
+  }
+
+ private:
+  bool patch(std::size_t site) {
+    return patch_number_move(site) || patch_wide_move(site) || patch_stack_load(site) || patch_zeroed_number(site);
+  }
+
+  // mov $NUMBER,%eax and whole instructions up to the syscall.
+  bool patch_number_move(std::size_t site) {
+    for (std::size_t back = kJumpSize; back <= kLookBack; ++back) {
+      const std::uint8_t* const at = &text_.text[site - back];
+      if (at[0] != 0xb8 || (at[-1] & 0xf0) == 0x40) continue;
+      std::uint32_t number;
+      std::memcpy(&number, at + 1, sizeof number);
+      if (number >= kCallsMost || !is_chain(at, back)) continue;
+      return redirect(site - back, back, site);
+    }
+    return false;
+  }
+
+  // mov $NUMBER,%rax, of 7 bytes.
+  bool patch_wide_move(std::size_t site) {
+    const std::uint8_t* const at = &text_.text[site - 7];
+    return at[0] == 0x48 && at[1] == 0xc7 && at[2] == 0xc0 && redirect(site - 7, 7, site);
+  }
+
+  // mov N(%rsp),REGISTER, of 5 bytes, as before a call with six arguments.
+  bool patch_stack_load(std::size_t site) {
+    const std::uint8_t* const at = &text_.text[site - 5];
+    return (at[0] & 0xf8) == 0x48 && at[1] == 0x8b && (at[2] & 0xc7) == 0x44 && at[3] == 0x24 &&
+           redirect(site - 5, 5, site);
+  }
+
+  // xor %eax,%eax (read(2)), of 2 bytes: a short jump to unused bytes after a return, which hold the long one.
+  bool patch_zeroed_number(std::size_t site) {
+    const std::uint8_t* const at = &text_.text[site - 2];
+    if (at[0] != 0x31 || at[1] != 0xc0) return false;
+    for (std::size_t distance = 2; distance < kShortReach; ++distance) {
+      for (const bool is_after : {true, false}) {
+        if (!is_after && site < distance + 1) continue;
+        const std::size_t place = is_after ? site + distance : site - distance;
+        if (!is_padding(place)) continue;
+        const auto offset = static_cast<std::int64_t>(place) - static_cast<std::int64_t>(site);
+        if (!emit(site - 2, 2, site, place)) return false;
+        text_.text[site - 2] = 0xeb;
+        text_.text[site - 1] = static_cast<std::uint8_t>(static_cast<std::int8_t>(offset));
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // At least a long jump's room of int3 or nops that nothing falls into.
+  bool is_padding(std::size_t place) const {
+    if (place < 1 || place + 16 > text_.text.size() || text_.text[place - 1] != 0xc3) return false;
+    std::size_t size = 0;
+    while (size < kJumpSize) {
+      const std::uint8_t* const at = &text_.text[place + size];
+      if (at[0] == 0xcc || at[0] == 0x90) {
+        ++size;
+        continue;
+      }
+      std::size_t prefixes = 0;
+      while (prefixes < 4 && (at[prefixes] == 0x66 || at[prefixes] == 0x2e)) ++prefixes;
+      if (at[prefixes] != 0x0f || at[prefixes + 1] != 0x1f) return false;
+      const std::size_t operand = modrm_length(at + prefixes + 2);
+      if (operand == 0) return false;
+      size += prefixes + 2 + operand;
+    }
+    return true;
+  }
+
+  bool redirect(std::size_t from, std::size_t size, std::size_t site) { return emit(from, size, site, from); }
+
+  // A trampoline with the `size` bytes at `from`, then lea AFTER(%rip),%rcx and jmp *%gs:32; at `jump`, a jump to it.
+  bool emit(std::size_t from, std::size_t size, std::size_t site, std::size_t jump) {
+    constexpr std::size_t kLeaSize = 7;
+    constexpr std::uint8_t kToKernel[] = {0x65, 0xff, 0x24, 0x25, 32, 0, 0, 0};  // ThreadState::entry
+    const std::size_t start = used_;
+    if (start + size + kLeaSize + sizeof kToKernel > text_.trampolines.size()) return false;
+    std::uint8_t* at = &text_.trampolines[start];
+    std::memcpy(at, &text_.text[from], size);
+    at += size;
+    const std::uint8_t lea[] = {0x48, 0x8d, 0x0d};
+    std::memcpy(at, lea, sizeof lea);
+    const auto after_lea = static_cast<std::int64_t>(start + size + kLeaSize);
+    const auto back =
+        static_cast<std::int32_t>(text_.distance + static_cast<std::int64_t>(site + kSyscallSize) - after_lea);
+    std::memcpy(at + sizeof lea, &back, sizeof back);
+    std::memcpy(at + kLeaSize, kToKernel, sizeof kToKernel);
+    used_ = (start + size + kLeaSize + sizeof kToKernel + 15) & ~std::size_t{15};
+    const auto there = static_cast<std::int32_t>(static_cast<std::int64_t>(start) - text_.distance -
+                                                 static_cast<std::int64_t>(jump + kJumpSize));
+    text_.text[jump] = 0xe9;
+    std::memcpy(&text_.text[jump + 1], &there, sizeof there);
+    return true;
+  }
+
+  TextToPatch text_;
+  PatchCounts counts_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace
+
+PatchCounts patch_text(const TextToPatch& text) {
+  return Patcher(text).run();
+}
+
+}  // namespace belljar::kernel

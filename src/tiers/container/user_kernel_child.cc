@@ -1,0 +1,180 @@
+// The sandbox with a user-space kernel: its shared memory, its first process with walls of its own, its broker.
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "host/mount.h"
+#include "host/privilege.h"
+#include "host/process.h"
+#include "kernel/broker/rings_shm.h"
+#include "seccomp/filter.h"
+#include "tiers/container/init_steps_child.h"
+
+namespace belljar::container {
+namespace {
+
+namespace shm = kernel::shm;
+
+constexpr SetupStep kStep = SetupStep::kernel;
+constexpr int kImageFd = 5;
+constexpr int kAboveAll = 16;
+constexpr unsigned kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+
+// Away from the low numbers, which the program's streams get.
+int move_up(const InitPlan& plan, int fd) {
+  const int moved = check(plan, kStep, errno_result(::fcntl(fd, F_DUPFD_CLOEXEC, kAboveAll)));
+  ::close(fd);
+  return moved;
+}
+
+// Sparse, and never of another size: guests can't make a mapping fault by cutting it.
+int make_memory(const InitPlan& plan, const char* name, std::uint64_t size) {
+  const int fd = move_up(plan, check(plan, kStep, errno_result(::memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING))));
+  check(plan, kStep, errno_result(::ftruncate(fd, static_cast<off_t>(size))));
+  check(plan, kStep, errno_result(::fcntl(fd, F_ADD_SEALS, kSeals)));
+  return fd;
+}
+
+// Appends texts to shm::Boot.
+class TextArea {
+ public:
+  TextArea(const InitPlan& plan, shm::Boot* boot) : plan_(plan), boot_(boot) {}
+  void add(const char* text) {
+    const std::size_t size = std::strlen(text) + 1;
+    if (size > sizeof boot_->texts - used_) give_up(plan_, kStep, -E2BIG);
+    std::memcpy(boot_->texts + used_, text, size);
+    used_ += size;
+  }
+
+ private:
+  const InitPlan& plan_;
+  shm::Boot* boot_;
+  std::size_t used_ = 0;
+};
+
+void describe(const InitPlan& plan, shm::Boot* boot) {
+  boot->uid = plan.ids.uid;
+  boot->gid = plan.ids.gid;
+  boot->tmp_bytes = std::strtoull(plan.tmp_size, nullptr, 10);
+  boot->tmp_inodes = std::strtoull(plan.tmp_inodes, nullptr, 10);
+  boot->memory_bytes = plan.kernel_memory_bytes;
+  boot->tasks = plan.kernel_tasks;
+  boot->open_files = plan.open_files;
+  boot->file_size = plan.file_size;
+  boot->cpus = plan.kernel_cpus;
+  const std::span<const sock_filter> filter = kernel_profile().program;
+  if (filter.size() > shm::Boot::kFilterMost) give_up(plan, kStep, -E2BIG);
+  std::ranges::copy(filter, boot->filter);
+  boot->filter_rows = static_cast<std::uint32_t>(filter.size());
+  TextArea texts(plan, boot);
+  texts.add(kHome);
+  texts.add(plan.working_folder);
+  for (const char* folder : plan.own_folders) texts.add(folder);
+  boot->own_folders = static_cast<std::uint32_t>(plan.own_folders.size());
+  for (const char* path : plan.exec_paths) texts.add(path);
+  boot->exec_paths = static_cast<std::uint32_t>(plan.exec_paths.size());
+}
+
+// An empty tree: what a guest process could reach by a path if its filter failed.
+void enter_empty_root(const InitPlan& plan) {
+  const host::FilesystemOption options[] = {{"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}};
+  constexpr std::uint64_t kLocked = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+  const int root = check(plan, kStep, host::new_filesystem("tmpfs", options, 3, kLocked));
+  check(plan, kStep, host::attach_mount(root, AT_FDCWD, "/tmp"));
+  check(plan, kStep, errno_result(::fchdir(root)));
+  check(plan, kStep, host::pivot_to_working_folder());
+  check(plan, kStep, errno_result(::chdir("/")));
+}
+
+// In the first process of the new pid namespace.
+[[noreturn]] void become_kernel(const InitPlan& plan, int arena, int content, int image) {
+  enter_empty_root(plan);
+  // Away from the numbers that they are to have first. Nothing else stays open.
+  const int sources[] = {arena, content, image};
+  int moved[3];
+  for (int i = 0; i < 3; ++i)
+    moved[i] = check(plan, kStep, errno_result(::fcntl(sources[i], F_DUPFD_CLOEXEC, kAboveAll)));
+  confine_kernel(plan);
+  const int numbers[] = {kernel::kArenaFd, kernel::kContentFd, kImageFd};
+  for (int i = 0; i < 3; ++i) {
+    if (::dup3(moved[i], numbers[i], i == 2 ? O_CLOEXEC : 0) < 0) ::_exit(1);
+  }
+  ::syscall(SYS_close_range, 0, kernel::kArenaFd - 1, 0);
+  ::syscall(SYS_close_range, kImageFd + 1, ~0U, 0);
+  struct sigaction default_action{};
+  default_action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &default_action, nullptr);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::syscall(SYS_execveat, kImageFd, "", plan.arguments, plan.environment, AT_EMPTY_PATH);
+  ::_exit(1);
+}
+
+}  // namespace
+
+KernelParts start_kernel(const InitPlan& plan, const Received& received) {
+  KernelParts parts;
+  parts.arena = make_memory(plan, "arena", kernel::kArenaSize);
+  parts.content = make_memory(plan, "content", kernel::kContentSize);
+  parts.broker = move_up(plan, received.kernel(plan)[1]);
+  const int image = received.kernel(plan)[0];
+  void* const shared = ::mmap(nullptr, kernel::kRingsSize, PROT_READ | PROT_WRITE, MAP_SHARED, parts.arena, 0);
+  if (shared == MAP_FAILED) give_up(plan, kStep, -errno);
+  parts.shared = shared;
+  describe(plan, &static_cast<shm::Shared*>(shared)->boot);
+  char path[] = "/proc/self/fd/0000000000";
+  char* digit = path + sizeof path - 1;
+  for (int number = parts.content, i = 0; i < 10; ++i, number /= 10) *--digit = static_cast<char>('0' + number % 10);
+  while (*digit == '0' && digit[1] != '\0') std::memmove(digit, digit + 1, std::strlen(digit));
+  const int readable = check(plan, kStep, errno_result(::open(path, O_RDONLY | O_CLOEXEC)));
+  const auto clone = host::clone_process(CLONE_NEWPID | CLONE_NEWNS, -1);
+  if (!clone) give_up(plan, kStep, -clone.error().value);
+  if (clone->side == host::Side::child) become_kernel(plan, parts.arena, readable, image);
+  auto& process = const_cast<host::Process&>(clone->process);
+  process.release();  // it ends with this process's namespace
+  ::close(readable);
+  ::close(image);
+  return parts;
+}
+
+int become_broker(const KernelParts& parts) {
+  // Away from the numbers that they are to have first.
+  const int arena = ::fcntl(parts.arena, F_DUPFD_CLOEXEC, kAboveAll);
+  const int content = ::fcntl(parts.content, F_DUPFD_CLOEXEC, kAboveAll);
+  const int broker = ::fcntl(parts.broker, F_DUPFD_CLOEXEC, kAboveAll);
+  if (arena < 0 || content < 0 || broker < 0) return errno;
+  if (::dup2(arena, kernel::kArenaFd) < 0 || ::dup2(content, kernel::kContentFd) < 0 ||
+      ::dup3(broker, kImageFd, O_CLOEXEC) < 0 || ::syscall(SYS_close_range, kImageFd + 1, ~0U, 0) != 0) {
+    return errno;
+  }
+  char name[] = "belljar-broker";
+  char* const arguments[] = {name, nullptr};
+  char* const environment[] = {nullptr};
+  ::syscall(SYS_execveat, kImageFd, "", arguments, environment, AT_EMPTY_PATH);
+  return errno;
+}
+
+void read_kernel_end(const KernelParts& parts, Frame* frame) {
+  const auto& end = static_cast<const shm::Shared*>(parts.shared)->end;
+  const std::uint32_t kind = end.kind.load();
+  const int code = end.code;
+  if (kind == shm::End::kExecFailed) {
+    frame->kind = FrameKind::exec_failed;
+    frame->errno_value = code > 0 && code < 4096 ? code : ENOEXEC;
+  } else if (kind != shm::End::kExited && kind != shm::End::kSignalled) {
+    frame->kind = FrameKind::kernel_stopped;
+  }
+}
+
+}  // namespace belljar::container

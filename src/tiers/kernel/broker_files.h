@@ -1,0 +1,49 @@
+// Answers requests about files: what lies in the root file system that the broker runs in, but for the kernel's own
+// trees.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/fd.h"
+#include "base/mapping.h"
+#include "base/result.h"
+#include "kernel/broker/rings_shm.h"
+
+namespace belljar::broker {
+
+class Files {
+ public:
+  bool open();
+  // Fills in the answer and wakes who asked.
+  void answer(kernel::shm::Request& request);
+
+ private:
+  // What a request asks, copied out of shared memory once.
+  struct Question {
+    kernel::shm::Operation operation;
+    std::uint64_t arguments[4];
+    std::string path;
+  };
+  struct Place {
+    Fd folder;
+    std::string name;  // empty: the root itself
+  };
+
+  std::int64_t decide(const Question& question, kernel::shm::Request& request);
+  SysResult<Place> find(const std::string& path) const;
+  std::int64_t stat(const Question& question, kernel::shm::Request& request) const;
+  std::int64_t read_link(const Question& question, kernel::shm::Request& request) const;
+  std::int64_t list(const Question& question, kernel::shm::Request& request);
+  std::int64_t fetch(const Question& question, kernel::shm::Request& request);
+  std::int64_t read_live(const Question& question, kernel::shm::Request& request) const;
+  // Room in the content file; nothing when it is full.
+  std::optional<std::uint64_t> take_content(std::uint64_t size);
+
+  Fd root_;
+  char* content_ = nullptr;
+  std::uint64_t content_used_ = kernel::kPageSize;  // offset 0 stands for nothing
+};
+
+}  // namespace belljar::broker

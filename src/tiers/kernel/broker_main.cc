@@ -1,0 +1,67 @@
+// belljar-broker: the only way from a user-space kernel to the outside. It shows the root file system that it runs in,
+// read only, and moves the standard streams. What guests share with it is hostile: each value is read once and checked,
+// and no pointer or offset of theirs is followed.
+//
+// Descriptors: 0 to 2 the program's streams, 3 the arena, 4 the content file.
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "base/fd.h"
+#include "tiers/kernel/broker_files.h"
+#include "tiers/kernel/broker_shared.h"
+#include "tiers/kernel/broker_streams.h"
+
+namespace belljar::broker {
+namespace {
+
+// Answers requests until the sandbox has ended.
+void serve(Shared& shared, Files& files) {
+  while (true) {
+    const std::uint32_t seen = shared.area().doorbell.load();
+    for (kernel::shm::Request& request : shared.area().requests) {
+      if (request.state.load() == kernel::shm::Request::kPosted) files.answer(request);
+    }
+    if (shared.end_kind() != kernel::shm::End::kRunning) return;
+    shared.area().broker_waits.store(1);
+    sleep_on(shared.area().doorbell, seen);
+    shared.area().broker_waits.store(0);
+  }
+}
+
+[[noreturn]] void end_as(const Shared& shared) {
+  const int code = shared.end_code();
+  switch (shared.end_kind()) {
+    case kernel::shm::End::kExited:
+      ::_exit(code & 0xff);
+    case kernel::shm::End::kSignalled:
+      end_by_signal(code);
+    default:
+      ::_exit(kEndedOtherwise);
+  }
+}
+
+int run() {
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  ::prctl(PR_SET_NAME, "belljar-broker", 0, 0, 0);
+  Shared shared;
+  if (!shared.map()) return kEndedOtherwise;
+  Files files;
+  if (!files.open()) return kEndedOtherwise;
+  std::thread input([&] { carry_input(shared); });
+  std::thread output([&] { carry_output(shared, kernel::shm::kStdout); });
+  std::thread errors([&] { carry_output(shared, kernel::shm::kStderr); });
+  serve(shared, files);
+  shared.wake_streams();
+  output.join();
+  errors.join();
+  end_as(shared);
+}
+
+}  // namespace
+}  // namespace belljar::broker
+
+int main() {
+  return belljar::broker::run();
+}

@@ -1,0 +1,89 @@
+// What a process uses: times of CPU and children, clocks that grow, counts of files and processes.
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <sys/time.h>
+#include <sys/times.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void work(int milliseconds) {
+  struct timespec now;
+  MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now));
+  const long until = now.tv_sec * 1000 + now.tv_nsec / 1000000 + milliseconds;
+  do {
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  } while (now.tv_sec * 1000 + now.tv_nsec / 1000000 < until);
+}
+
+static long used(int who) {
+  struct rusage use;
+  MUST(getrusage(who, &use));
+  return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000 + (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
+}
+
+int main(void) {
+  const long before = used(RUSAGE_SELF);
+  work(60);
+  const long after = used(RUSAGE_SELF);
+  FACT("own time", after - before >= 40 && after - before < 2000);
+  FACT("of the thread", used(RUSAGE_THREAD) >= 40);
+  FACT("of children", used(RUSAGE_CHILDREN));
+  CALL("odd whom", getrusage(77, &(struct rusage){0}));
+  int status;
+  for (int i = 0; i < 2; ++i) {
+    const int pid = MUST(fork());
+    if (pid == 0) {
+      work(60);
+      _exit(0);
+    }
+    struct rusage use;
+    MUST(wait4(pid, &status, 0, &use));
+    FACT("told by wait4", use.ru_utime.tv_sec * 1000 + use.ru_utime.tv_usec / 1000 + use.ru_stime.tv_usec / 1000 >= 40);
+  }
+  FACT("of children", used(RUSAGE_CHILDREN) >= 80);
+  const int child = MUST(fork());
+  if (child == 0) {
+    if (MUST(fork()) == 0) {
+      work(60);
+      _exit(0);
+    }
+    wait(NULL);
+    _exit(used(RUSAGE_CHILDREN) >= 40);
+  }
+  const long so_far = used(RUSAGE_CHILDREN);
+  MUST(waitpid(child, &status, 0));
+  FACT("a grandchild's at its parent", WEXITSTATUS(status));
+  FACT("and here", used(RUSAGE_CHILDREN) - so_far >= 40);
+  struct tms ticks;
+  const clock_t first = times(&ticks);
+  FACT("ticks of oneself", ticks.tms_utime + ticks.tms_stime >= 4);
+  FACT("of children", ticks.tms_cutime + ticks.tms_cstime >= 8);
+  usleep(50000);
+  const clock_t second = times(NULL);
+  FACT("ticks pass", second - first >= 4 && second - first < 500);
+  FACT("clock", clock() > 0);
+  struct timespec mono1, mono2, real;
+  struct timeval tv;
+  MUST(clock_gettime(CLOCK_MONOTONIC, &mono1));
+  usleep(1000);
+  MUST(clock_gettime(CLOCK_MONOTONIC, &mono2));
+  FACT("grows", mono2.tv_sec > mono1.tv_sec || mono2.tv_nsec > mono1.tv_nsec);
+  MUST(clock_gettime(CLOCK_REALTIME, &real));
+  MUST(gettimeofday(&tv, NULL));
+  FACT("two ways to one time", tv.tv_sec - real.tv_sec <= 1 && time(NULL) - real.tv_sec <= 1);
+  clockid_t clock_of_child;
+  FACT("CPU clock of oneself", clock_getcpuclockid(0, &clock_of_child));
+  CALL("reads", clock_gettime(clock_of_child, &real));
+  FACT("CPU clock of nobody", clock_getcpuclockid(31234, &clock_of_child) != 0);
+  struct sysinfo machine;
+  MUST(sysinfo(&machine));
+  FACT("memory", machine.totalram > 0 && machine.totalram >= machine.freeram);
+  FACT("processes", machine.procs > 0);
+  FACT("up", machine.uptime >= 0);
+  FACT("processors", sysconf(_SC_NPROCESSORS_ONLN) >= 1);
+  FACT("page", sysconf(_SC_PAGESIZE));
+  FACT("ticks a second", sysconf(_SC_CLK_TCK));
+}
