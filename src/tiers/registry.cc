@@ -6,12 +6,14 @@
 #include "spec/errors.h"
 #include "tiers/container/container.h"
 #include "tiers/tier.h"
+#include "tiers/wasm/wasm.h"
 
 namespace belljar {
 
 std::span<const Tier* const> tiers() {
-  static const std::array<const Tier*, 1> kTiers = {
+  static const std::array kTiers = {
       &container_tier(),
+      &wasm_tier(),
   };
   return kTiers;
 }
