@@ -78,6 +78,8 @@ def _fetch_debian_sources(out: Path) -> bool:
         if given.suffix not in (".sources", ".list") or not given.exists():
             continue
         text = given.read_text()
+        if given.name != "sources.list" and "debian-archive-keyring" not in text:
+            continue  # somebody else's packages
         text = re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE) if given.suffix == ".sources" else \
             re.sub(r"^deb(-src)?\b", "deb-src", text, flags=re.MULTILINE)
         (parts / given.name).write_text(text)
@@ -94,7 +96,7 @@ def _build_python(out: Path) -> bool:
         return False
     step = steps.run_step("build Python for WebAssembly", ["/bin/sh", "-euc", f"""
 cd {shlex.quote(str(work))}
-for archive in *.orig.tar.*; do tar -xf "$archive"; done
+for archive in *.orig.tar.[gbx]z*; do tar -xf "$archive"; done
 # The whole of /usr as a sysroot would let the host's own headers in.
 mkdir -p sysroot/include sysroot/lib prefix
 ln -s /usr/include/wasm32-wasi sysroot/include/
