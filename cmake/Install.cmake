@@ -27,6 +27,9 @@ endfunction()
 
 install(TARGETS belljar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS belljar-broker belljar-egress belljar-ukernel RUNTIME DESTINATION libexec/belljar)
+if(TARGET belljar-wasm)
+  install(TARGETS belljar-wasm RUNTIME DESTINATION libexec/belljar)
+endif()
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -101,11 +101,19 @@ def run_step(title: str, argv: list, *, timeout_s: float = 3600, env: dict | Non
     return StepResult(ok, seconds, text, log)
 
 
-def build(preset: str, targets: list[str] | None = None) -> StepResult:
-    """Configures (once) and builds a preset."""
+def _is_set(cache: Path, name: str, value: str) -> bool:
+    return cache.exists() and re.search(rf"^{name}:\w+={re.escape(value)}$", cache.read_text(), re.MULTILINE) is not None
+
+
+def build(preset: str, targets: list[str] | None = None, settings: dict[str, str] | None = None) -> StepResult:
+    """Configures (once, and again for other settings) and builds a preset."""
     folder = TOP / "build" / preset
-    if not (folder / "build.ninja").exists():
-        result = run_step(f"configure {preset}", ["cmake", "--preset", preset])
+    settings = settings or {}
+    is_configured = (folder / "build.ninja").exists() and all(
+        _is_set(folder / "CMakeCache.txt", name, value) for name, value in settings.items())
+    if not is_configured:
+        given = [f"-D{name}={value}" for name, value in settings.items()]
+        result = run_step(f"configure {preset}", ["cmake", "--preset", preset, *given])
         if not result.ok:
             return result
     argv = ["cmake", "--build", folder, "-j", str(jobs())]

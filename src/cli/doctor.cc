@@ -23,6 +23,7 @@ struct TierReport {
   std::string name;
   std::vector<WallReport> walls;
   std::string why_not;  // empty: a sandbox was started and ended
+  bool is_left_out = false;
 };
 
 struct Report {
@@ -33,10 +34,7 @@ struct Report {
 };
 
 // A wall counts for nothing on a host where no sandbox starts: so one is started.
-std::string try_tier(const Tier& tier) {
-  SandboxSpec spec;
-  spec.tier = tier.name();
-  spec.command = {"true"};
+std::string try_out(SandboxSpec spec) {
   spec.stdin_source = StdinSource::none;
   const Result<Outcome> outcome = run(spec);
   if (!outcome) return outcome.error().message;
@@ -74,7 +72,10 @@ std::vector<std::string> find_hints() {
 
 // Where no sandbox starts, no wall stands.
 TierReport examine_tier(const Tier& tier) {
-  TierReport report{std::string(tier.name()), tier.probe(), try_tier(tier)};
+  TierReport report{.name = std::string(tier.name()), .walls = tier.probe()};
+  const Result<SandboxSpec> trial = tier.trial();
+  report.is_left_out = !trial;
+  report.why_not = trial ? try_out(*trial) : trial.error().message;
   if (report.why_not.empty()) return report;
   for (WallReport& wall : report.walls) {
     wall = {wall.name, WallState::missing, "no sandbox starts here: " + report.why_not, "see the line of the tier"};
@@ -112,8 +113,9 @@ void print_text(const Report& report) {
     if (tier.why_not.empty()) {
       fmt::print("\ntier {}: works (a sandbox was started)\n", tier.name);
     } else {
-      fmt::print("\ntier {}: does not work: {}\n", tier.name, tier.why_not);
+      fmt::print("\ntier {}: {}: {}\n", tier.name, tier.is_left_out ? "not installed" : "does not work", tier.why_not);
     }
+    if (tier.is_left_out) continue;
     for (const WallReport& wall : tier.walls) {
       fmt::print("  {:<9} {}\n", state_name(wall.state), wall.name);
       if (wall.state == WallState::enforced || !tier.why_not.empty()) continue;
@@ -135,8 +137,11 @@ void print_json(const Report& report) {
       walls.push_back(
           {{"name", wall.name}, {"state", state_name(wall.state)}, {"why", wall.why}, {"remedy", wall.remedy}});
     }
-    tiers_json.push_back(
-        {{"name", tier.name}, {"works", tier.why_not.empty()}, {"why_not", tier.why_not}, {"walls", walls}});
+    tiers_json.push_back({{"name", tier.name},
+                          {"works", tier.why_not.empty()},
+                          {"installed", !tier.is_left_out},
+                          {"why_not", tier.why_not},
+                          {"walls", walls}});
   }
   const Json all = {{"kernel", report.kernel},
                     {"cgroups", report.cgroups},
@@ -156,7 +161,7 @@ int run_doctor(bool json) {
     print_text(report);
   }
   for (const TierReport& tier : report.tiers) {
-    if (!tier.why_not.empty()) return 1;
+    if (!tier.why_not.empty() && !tier.is_left_out) return 1;
   }
   return 0;
 }

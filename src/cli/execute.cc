@@ -23,6 +23,7 @@
 #include "image/image_store.h"
 #include "spec/checks.h"
 #include "spec/interpreter.h"
+#include "tiers/choose.h"
 
 namespace belljar {
 namespace {
@@ -101,7 +102,7 @@ std::string program_name(const SandboxSpec& spec) {
 
 // Modules of the caller's own interpreter are missing inside, and that is hard to guess from the program's errors.
 void hint_at_outside_interpreter(const SandboxSpec& spec) {
-  if (!spec.venv.empty() || !spec.image.empty()) return;
+  if (spec.tier == "wasm" || !spec.venv.empty() || !spec.image.empty()) return;
   const std::string program = program_name(spec);
   if (program.empty() || program.find('/') != std::string::npos) return;
   const auto outside = find_outside_interpreter(program, [](const char* name) { return std::getenv(name); });
@@ -186,6 +187,11 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
 
 int execute_run(const SandboxSpec& asked, const RunOptions& options) {
   SandboxSpec spec = asked;
+  if (spec.tier == kAutoTier) {
+    const TierChoice choice = choose_tier(spec, find_trust(options.trust).value_or(Trust::untrusted));
+    if (options.explain) say(fmt::format("isolation {}: {}", choice.tier, choice.why));
+    spec.tier = choice.tier;
+  }
   if (!options.limits_of.empty()) {
     const Result<Limits> limits = calibrated_limits(spec.limits, options.limits_of);
     if (!limits) return report_refusal(limits.error(), options);

@@ -22,7 +22,7 @@ namespace belljar {
 namespace {
 
 // The options that are no part of the policy.
-enum class RunFlag : std::size_t { policy, tty, json, status_fd, profile, keep, limits, help, count };
+enum class RunFlag : std::size_t { policy, tty, json, status_fd, profile, keep, limits, trust, explain, help, count };
 
 constexpr Option kRunOptions[] = {
     {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones"},
@@ -32,6 +32,8 @@ constexpr Option kRunOptions[] = {
     {"profile", "NAME", "remember what the run used under this name; belljar calibrate makes limits of it"},
     {"keep", "", "with --profile: remember the program's text and output too"},
     {"limits", "auto:NAME", "take limits that are not named from the runs of this profile"},
+    {"trust", "WORD", "with --isolation auto: untrusted, reviewed or own, as you vouch for the program"},
+    {"explain", "", "with --isolation auto: say which tier was chosen, and why"},
     {"help", "", "show this help"},
 };
 static_assert(std::size(kRunOptions) == static_cast<std::size_t>(RunFlag::count));
@@ -113,6 +115,14 @@ Result<int> parse_status_fd(std::string_view text) {
   return fd;
 }
 
+Result<std::string> parse_trust(std::string_view word) {
+  for (const std::string_view known : {"untrusted", "reviewed", "own"}) {
+    if (word == known) return std::string(word);
+  }
+  return fail(ErrorCode::bad_value,
+              fmt::format("--trust: {} is not known; write untrusted, reviewed or own", quote(word)));
+}
+
 Result<std::string> parse_auto_limits(std::string_view text) {
   constexpr std::string_view kPrefix = "auto:";
   if (!text.starts_with(kPrefix)) {
@@ -127,9 +137,11 @@ Result<std::string> parse_auto_limits(std::string_view text) {
 // The report's options are filled in as far as they are right, also when an error is returned.
 Result<void> read_run_options(const ParsedOptions& parsed, RunOptions& options) {
   options.json = is_given(parsed, RunFlag::json);
+  options.explain = is_given(parsed, RunFlag::explain);
   for (const GivenOption& given : parsed.given) {
     const std::optional<RunFlag> flag = run_flag(given.option);
     if (flag == RunFlag::status_fd) options.status_fd = TRY(parse_status_fd(given.value));
+    if (flag == RunFlag::trust) options.trust = TRY(parse_trust(given.value));
     if (flag == RunFlag::limits) options.limits_of = TRY(parse_auto_limits(given.value));
     if (flag == RunFlag::keep) options.keep = true;
     if (flag != RunFlag::profile) continue;
@@ -194,13 +206,25 @@ Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
   return spec;
 }
 
+// The two belong together.
+Result<void> check_trust(const SandboxSpec& spec, const RunOptions& options) {
+  const bool is_auto = spec.tier == kAutoTier;
+  if (is_auto && options.trust.empty()) {
+    return fail(ErrorCode::usage,
+                "--isolation auto chooses by how far you trust the program; add --trust untrusted, reviewed or own");
+  }
+  if (is_auto || (options.trust.empty() && !options.explain)) return {};
+  return fail(ErrorCode::usage, fmt::format("{} is for --isolation auto; the tier is named: {}",
+                                            options.trust.empty() ? "--explain" : "--trust", spec.tier));
+}
+
 Result<std::string> show_policy(const ParsedOptions& parsed) {
   if (parsed.error) return std::unexpected(*parsed.error);
   if (!parsed.operands.empty()) {
     return fail(ErrorCode::usage, fmt::format("policy show takes options only, not {}", quote(parsed.operands[0])));
   }
-  for (const RunFlag flag :
-       {RunFlag::tty, RunFlag::json, RunFlag::status_fd, RunFlag::profile, RunFlag::keep, RunFlag::limits}) {
+  for (const RunFlag flag : {RunFlag::tty, RunFlag::json, RunFlag::status_fd, RunFlag::profile, RunFlag::keep,
+                             RunFlag::limits, RunFlag::trust, RunFlag::explain}) {
     if (!is_given(parsed, flag)) continue;
     const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
     return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));
@@ -275,6 +299,9 @@ int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
   if (parsed.error) return report_refusal(*parsed.error, options);
   if (!read) return report_refusal(read.error(), options);
   if (!spec) return report_refusal(spec.error(), options);
+  if (const Result<void> checked = check_trust(*spec, options); !checked) {
+    return report_refusal(checked.error(), options);
+  }
   return execute(*spec, options);
 }
 

@@ -19,6 +19,8 @@ struct RunOptions {
   std::optional<int> status_fd;  // write the record, without the streams, to this descriptor
   std::string profile;           // remember the run under this name; empty: don't
   bool keep = false;             // remember the program's text and output too
+  std::string trust;             // with --isolation auto: untrusted, reviewed or own; empty: not said
+  bool explain = false;          // say which tier it chose, and why
   std::string limits_of;         // take limits that nobody named from the runs of this profile; empty: don't
 };
 

@@ -14,8 +14,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 
+#include "host/own_program.h"
 #include "spec/errors.h"
 
 namespace belljar::egress {
@@ -26,22 +26,12 @@ constexpr int kProgramFd = 6;
 constexpr int kAboveAll = 16;
 constexpr auto kPatience = std::chrono::seconds(10);
 
-// Beside the running program, where both are built or installed together; else where this library's installation has
-// it.
 Result<Fd> open_program() {
-  std::array<char, PATH_MAX> own{};
-  const ssize_t length = ::readlink("/proc/self/exe", own.data(), own.size() - 1);
-  const std::string_view path(own.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  const std::string folder(path.substr(0, path.rfind('/') + 1));
-  for (const std::string& place : {folder + kProgramName, folder + "../libexec/belljar/" + kProgramName,
-                                   std::string(BELLJAR_LIBEXEC) + "/" + kProgramName}) {
-    auto program = open_at(AT_FDCWD, place.c_str(), O_PATH);
-    if (program) return std::move(*program);
-  }
+  auto program = host::open_own_program(kProgramName);
+  if (program) return std::move(program->opened);
   return fail(ErrorCode::host_unsupported,
-              fmt::format("the program {} is neither beside this one nor in {}; it came with belljar, so install that "
-                          "again",
-                          kProgramName, BELLJAR_LIBEXEC));
+              fmt::format("the program {} is {}; it came with belljar, so install that again", kProgramName,
+                          host::own_program_places()));
 }
 
 struct ChildEnds {

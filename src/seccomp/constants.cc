@@ -48,6 +48,7 @@ constexpr Constant kConstants[] = {
     CONSTANT(RLIMIT_CORE),
     // fcntl(2)
     CONSTANT(F_GETFL),
+    CONSTANT(F_SETFL),
     CONSTANT(F_SETPIPE_SZ),
     // clone(2), unshare(2)
     CONSTANT(CLONE_VM),

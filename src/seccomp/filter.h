@@ -45,4 +45,9 @@ const CompiledProfile& kernel_profile();
 // For the process that reads images (profiles/unpack.policy).
 const CompiledProfile& unpack_profile();
 
+// For the process that runs a WebAssembly module, and the one that compiles it (profiles/wasm.policy,
+// wasm_compile.policy).
+const CompiledProfile& wasm_profile();
+const CompiledProfile& wasm_compile_profile();
+
 }  // namespace belljar

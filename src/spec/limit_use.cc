@@ -24,6 +24,10 @@ std::uint64_t cpu_ms(const Outcome& outcome) {
   return outcome.usage.cpu_user_ms + outcome.usage.cpu_system_ms;
 }
 
+bool is_out_of_fuel(const Outcome& outcome) {
+  return outcome.usage.fuel_used.value_or(0) >= outcome.limits.fuel.value;
+}
+
 // One function for each row of limits.def, by its name: a row without one does not compile. Each fills in what it
 // knows.
 
@@ -43,11 +47,16 @@ void use_of_cpus(const Outcome& outcome, LimitUse& use) {
 
 void use_of_cpu_time(const Outcome& outcome, LimitUse& use) {
   use.used = cpu_ms(outcome);
-  use.struck = use.is_censored = outcome.status == RunStatus::cpu;
+  use.struck = use.is_censored = outcome.status == RunStatus::cpu && !is_out_of_fuel(outcome);
 }
 
 // How much of the peak lay in swap is not known.
 void use_of_swap(const Outcome&, LimitUse&) {}
+
+void use_of_fuel(const Outcome& outcome, LimitUse& use) {
+  use.used = outcome.usage.fuel_used;
+  use.struck = use.is_censored = outcome.status == RunStatus::cpu && is_out_of_fuel(outcome);
+}
 
 void use_of_tasks(const Outcome& outcome, LimitUse& use) {
   use.used = measured(outcome.usage.processes_peak);
@@ -134,7 +143,8 @@ std::vector<LimitUse> limit_uses(const Outcome& outcome) {
   for (const LimitRow& row : limit_rows()) uses.push_back({&row, (outcome.limits.*row.field).value, std::nullopt});
   if (!tells_of_use(outcome.status)) return uses;
   std::size_t index = 0;
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container) use_of_##name(outcome, uses[index++]);
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, wasm) \
+  use_of_##name(outcome, uses[index++]);
 #include "spec/limits.def"
 #undef LIMIT
   // Where a limit struck, the peak that was seen just before may be a little below it.

@@ -14,8 +14,8 @@ namespace {
 using Wide = unsigned __int128;
 
 constexpr LimitRow kRows[] = {
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container) \
-  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name, container},
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, wasm) \
+  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name, container, wasm},
 #include "spec/limits.def"
 #undef LIMIT
 };

@@ -73,6 +73,7 @@ Json usage_record(const Usage& usage) {
   return {{"cpu_user_ms", usage.cpu_user_ms},
           {"cpu_system_ms", usage.cpu_system_ms},
           {"cpu_throttled_ms", optional_number(usage.cpu_throttled_ms)},
+          {"fuel_used", optional_number(usage.fuel_used)},
           {"memory_peak_bytes", unless_zero(usage.memory_peak_bytes)},
           {"memory_peak_is_sampled", usage.memory_peak_is_sampled},
           {"oom_kills", usage.oom_kills},

@@ -58,9 +58,10 @@ struct Usage {
   std::uint64_t disk_written_inodes = 0;  // files and folders there
   std::uint64_t disk_peak_bytes = 0;      // the most that any look has seen there
   std::uint64_t disk_peak_inodes = 0;
-  std::uint64_t net_sent_bytes = 0;      // to hosts that the allowlist names
-  std::uint64_t net_received_bytes = 0;  // from them
-  std::uint64_t start_us = 0;            // from the call to the execution of the program
+  std::uint64_t net_sent_bytes = 0;        // to hosts that the allowlist names
+  std::uint64_t net_received_bytes = 0;    // from them
+  std::optional<std::uint64_t> fuel_used;  // where the tier counts it
+  std::uint64_t start_us = 0;              // from the call to the execution of the program
 };
 
 // Something the program asked for and did not get.

@@ -92,7 +92,8 @@ constexpr PolicyFlag kFlags[] = {
     {"on-output-limit", "truncate|kill", "", "on_output_limit", "past the output limit, drop the rest or end the run",
      &RunPolicy::set_on_output_limit},
     {"no-stdin", "", "none", "stdin", "give the program an empty standard input", &RunPolicy::set_stdin},
-    {"isolation", "TIER", "", "tier", "what stands between the program and the host: container", &RunPolicy::set_tier},
+    {"isolation", "TIER", "", "tier",
+     "what stands between the program and the host: container, wasm; or auto, with --trust", &RunPolicy::set_tier},
 };
 
 constexpr std::string_view kNetworkNames[] = {"network", "net", "egress", "domains",

@@ -209,6 +209,7 @@ Result<void> check_profile_name(std::string_view name, std::string_view where) {
 }
 
 Result<void> check_tier(std::string_view name, std::string_view where) {
+  if (name == kAutoTier) return {};
   std::vector<std::string_view> known;
   for (const NamedRow& row : tier_rows()) {
     if (row.name == name) return {};

@@ -68,6 +68,9 @@ struct TerminalSpec {
   bool operator==(const TerminalSpec&) const = default;
 };
 
+// In place of a tier's name: whoever runs the spec chooses one first (tiers/choose.h).
+inline constexpr const char* kAutoTier = "auto";
+
 struct SandboxSpec {
   std::string tier = "container";
 

@@ -65,7 +65,7 @@ TEST(Validate, ChecksWhatToCollect) {
 TEST(Validate, RefusesUnknownNames) {
   SandboxSpec tier = good_spec();
   tier.tier = "kernel";
-  EXPECT_EQ(refusal(tier), "tier: this version has no tier \"kernel\"; known: container");
+  EXPECT_EQ(refusal(tier), "tier: this version has no tier \"kernel\"; known: container and wasm");
   SandboxSpec wall = good_spec();
   wall.required = {"landlok"};
   EXPECT_EQ(refusal(wall), "require: there is no wall or limit \"landlok\"; did you mean landlock?");

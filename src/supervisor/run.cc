@@ -311,6 +311,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     const bool is_ours = exit.error->code == ErrorCode::internal;
     return conclude(is_ours ? RunStatus::internal : RunStatus::denied, exit.error->message);
   }
+  if (exit.verdict) return conclude(exit.verdict->status, exit.verdict->reason);
   if (exit.exit_code == 0) return conclude(RunStatus::ok, "");
   if (exit.was_tampered_with) {
     return conclude(RunStatus::tampered, "the sandbox's user-space kernel came to harm, and all of it was stopped");
@@ -404,11 +405,20 @@ class Takings {
   std::unique_ptr<NewChangeset> changes_;
 };
 
+bool is_readable(int fd) {
+  pollfd waiting{fd, POLLIN, 0};
+  return fd >= 0 && ::poll(&waiting, 1, 0) > 0;
+}
+
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
+  const Tier* tier = TRY(find_tier(spec.tier));
+  if (const Result<void> prepared = tier->prepare(spec, io.cancel_fd); !prepared) {
+    if (!is_readable(io.cancel_fd)) return std::unexpected(prepared.error());
+    return Outcome{.status = RunStatus::cancelled, .reason = "stopped by the caller", .limits = spec.limits};
+  }
   const std::uint64_t called_us = monotonic_us();
   const SigpipeBlock no_sigpipe;
-  const Tier* tier = TRY(find_tier(spec.tier));
   Takings takings = TRY(Takings::open(spec));
   std::unique_ptr<RunningSandbox> sandbox = TRY(tier->start(spec));
   Supervision supervision(spec, io, *sandbox, called_us / 1000);

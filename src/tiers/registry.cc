@@ -7,13 +7,15 @@
 #include "tiers/container/container.h"
 #include "tiers/kernel/kernel.h"
 #include "tiers/tier.h"
+#include "tiers/wasm/wasm.h"
 
 namespace belljar {
 
 std::span<const Tier* const> tiers() {
-  static const std::array<const Tier*, 2> kTiers = {
+  static const std::array kTiers = {
       &container_tier(),
       &kernel_tier(),
+      &wasm_tier(),
   };
   return kTiers;
 }

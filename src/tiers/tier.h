@@ -22,6 +22,12 @@ struct HostStreams {
   Fd stderr_read;
 };
 
+// An ending that the tier alone can judge, such as a limit that only it holds.
+struct Verdict {
+  RunStatus status;
+  std::string reason;
+};
+
 // How a sandbox ended, as its tier knows it.
 struct TierExit {
   std::optional<int> exit_code;
@@ -33,6 +39,7 @@ struct TierExit {
   bool hit_tasks_limit = false;
   bool hit_disk_limit = false;   // bytes of the writable space
   bool hit_inode_limit = false;  // files and folders there
+  std::optional<Verdict> verdict;
   Usage usage;
   std::vector<Denial> denials;
   std::vector<NetworkUse> network;
@@ -118,7 +125,16 @@ class Tier {
   virtual ~Tier() = default;
   virtual std::string_view name() const = 0;
   virtual std::vector<WallReport> probe() const = 0;
+
+  // Does what is done once for a program and takes long, such as compiling it; ends with an error once `cancel_fd` (-1:
+  // none) is readable. start() needs no such call before it, but may be slow then.
+  virtual Result<void> prepare(const SandboxSpec&, int /*cancel_fd*/) const { return {}; }
+
   virtual Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const = 0;
+
+  // A run that ends with 0 where the tier works. The error says what this installation lacks, and how to get it: a tier
+  // may be left out.
+  virtual Result<SandboxSpec> trial() const = 0;
 };
 
 // tiers/registry.cc: one row for each tier.

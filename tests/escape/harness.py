@@ -110,9 +110,9 @@ class Caller:
         copy = work_folder() / "belljar"
         with _COPY_LOCK:
             if not copy.exists():
-                for name in ("belljar-egress", "belljar"):
-                    shutil.copyfile(Path(BELLJAR).with_name(name), copy.with_name(name))
-                    copy.with_name(name).chmod(0o755)
+                for program in [*Path(BELLJAR).parent.glob("belljar-*"), Path(BELLJAR)]:
+                    shutil.copyfile(program, copy.with_name(program.name))
+                    copy.with_name(program.name).chmod(0o755)
         return str(copy)
 
     def argv(self, argv: list[str]) -> list[str]:

@@ -28,11 +28,11 @@ RECORD_KEYS = {
     "denials": list, "warnings": list, "network": list, "files": list, "files_skipped": list, "files_truncated": bool,
     "changes_id": (str, type(None)), "isolation": dict,
 }
-USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "cpu_throttled_ms", "memory_peak_bytes", "memory_peak_is_sampled",
+USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "cpu_throttled_ms", "fuel_used", "memory_peak_bytes", "memory_peak_is_sampled",
               "oom_kills", "processes_peak", "read_bytes", "written_bytes", "disk_written_bytes", "disk_written_inodes",
               "disk_peak_bytes", "disk_peak_inodes",
               "net_sent_bytes", "net_received_bytes", "start_us"}
-LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "tasks", "timeout_ms", "tmp_size_bytes",
+LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "fuel", "tasks", "timeout_ms", "tmp_size_bytes",
               "tmp_inodes", "file_size_bytes", "read_rate_bytes", "write_rate_bytes", "open_files", "output_bytes",
               "workspace_entries", "collect_file_bytes", "collect_size_bytes", "collect_entries",
               "net_connections", "net_rate", "net_size_bytes", "net_idle_ms"}
@@ -127,8 +127,8 @@ def shared_folder() -> Path:
     shared_folder.keep = folder  # its finalizer removes it
     path = Path(folder.name)
     path.chmod(0o755)
-    for name in ("belljar", "belljar-egress"):
-        shutil.copy(Path(COMMAND).with_name(name), path / name)
+    for program in [Path(COMMAND), *Path(COMMAND).parent.glob("belljar-*")]:
+        shutil.copy(program, path / program.name)
     (path / "belljar").chmod(0o755)
     home = path / "home"
     home.mkdir(mode=0o700)

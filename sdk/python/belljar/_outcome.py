@@ -15,6 +15,7 @@ class Usage:
     cpu_user_ms: Optional[int] = None
     cpu_system_ms: Optional[int] = None
     cpu_throttled_ms: Optional[int] = None  # kept from running by the processor limit
+    fuel_used: Optional[int] = None  # of a module with --fuel
     memory_peak_bytes: Optional[int] = None  # without the page cache
     memory_peak_is_sampled: Optional[bool] = None
     oom_kills: Optional[int] = None  # also when the program went on

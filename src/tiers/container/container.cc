@@ -518,7 +518,10 @@ bool is_chrooted() {
 // it.
 class Starter {
  public:
-  explicit Starter(const SandboxSpec& spec) : sandbox_(std::make_unique<ContainerSandbox>()) { sandbox_->spec_ = spec; }
+  explicit Starter(const SandboxSpec& spec, std::optional<OwnProgram> own_program = std::nullopt)
+      : sandbox_(std::make_unique<ContainerSandbox>()), own_program_(std::move(own_program)) {
+    sandbox_->spec_ = spec;
+  }
   Starter(const SandboxSpec& spec, UserKernel kernel) : Starter(spec) { kernel_ = std::move(kernel); }
 
   // Init starts first: it makes namespaces and an empty root on another processor while this one plans.
@@ -567,16 +570,11 @@ class Starter {
   Result<void> plan(const HostFacts& facts) {
     HostImage image = TRY(open_host_image());
     const std::string authority_pem = TRY(await_egress());
-    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get(), authority_pem));
+    sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get(), authority_pem,
+                                    own_program_ ? &*own_program_ : nullptr));
     sandbox_->image_locks_.push_back(std::move(image.lock));
     if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
-    CpuView view = view_cpus(cpus_);
     StartPlan& plan = sandbox_->plan_;
-    plan.cover_files.insert(plan.cover_files.end(), std::make_move_iterator(view.proc_files.begin()),
-                            std::make_move_iterator(view.proc_files.end()));
-    plan.folders.insert(plan.folders.end(), view.sys_folders.begin(), view.sys_folders.end());
-    plan.files.insert(plan.files.end(), std::make_move_iterator(view.sys_files.begin()),
-                      std::make_move_iterator(view.sys_files.end()));
     plan.own_arguments = own_.arguments;
     plan.own_environment = own_.environment;
     const Limits& limits = sandbox_->spec_.limits;
@@ -584,6 +582,7 @@ class Starter {
     // The sampler counts processor time along with the quota.
     if (!facts.cgroups.cpu || !facts.cgroups.cpu_time) plan.sampled.millicpus = limits.cpus.value;
     if (!facts.cgroups.tasks) plan.sampled.tasks = limits.tasks.value + own_tasks();
+    if (!own_program_) show_cpus(&plan);
     if (kernel_) {
       kernel_->memory_bytes = limits.memory.value;
       kernel_->tasks = limits.tasks.value;
@@ -591,6 +590,17 @@ class Starter {
       plan.user_kernel = std::move(kernel_);
     }
     return {};
+  }
+
+  // Programs see the processors that they have.
+  void show_cpus(StartPlan* shown) const {
+    CpuView view = view_cpus(cpus_);
+    StartPlan& plan = *shown;
+    plan.cover_files.insert(plan.cover_files.end(), std::make_move_iterator(view.proc_files.begin()),
+                            std::make_move_iterator(view.proc_files.end()));
+    plan.folders.insert(plan.folders.end(), view.sys_folders.begin(), view.sys_folders.end());
+    plan.files.insert(plan.files.end(), std::make_move_iterator(view.sys_files.begin()),
+                      std::make_move_iterator(view.sys_files.end()));
   }
 
   Result<void> connect() {
@@ -625,6 +635,7 @@ class Starter {
     init.stdin_read = in->read.get();
     init.stdout_write = out->write.get();
     init.stderr_write = err->write.get();
+    if (own_program_) init.report_write = own_program_->report.get();
     if (!sandbox_->spec_.allow.empty()) TRY_VOID(start_egress(&init));
     Fd space_link;
     if (!sandbox_->spec_.collect.empty() || !sandbox_->spec_.workspace.empty()) {
@@ -716,6 +727,7 @@ class Starter {
     sandbox_->init_ = std::move(clone->process);
     // The sandbox's ends live on in init only, so that their other ends see its end.
     for (Fd& end : sandbox_ends_) end.reset();
+    if (own_program_) own_program_->report.reset();
     if (sandbox_->egress_) sandbox_->egress_->link().reset();
     // From here, because then init starts beside this process: left to the scheduler, it often waits for its turn.
     if (::sched_setaffinity(sandbox_->init_.pid(), sizeof cpus_, &cpus_) == 0) return {};
@@ -866,6 +878,7 @@ class Starter {
   std::unique_ptr<ContainerSandbox> sandbox_;
   std::optional<UserKernel> kernel_;
   bool is_root_ = false;
+  std::optional<OwnProgram> own_program_;
   std::unique_ptr<LoadedImage> loaded_;
   ProgramIds ids_;
   OwnStat own_;
@@ -883,6 +896,11 @@ class ContainerTier final : public Tier {
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
     return Starter(spec).start();
   }
+  Result<SandboxSpec> trial() const override {
+    SandboxSpec spec;
+    spec.command = {"true"};
+    return spec;
+  }
 };
 
 }  // namespace
@@ -896,6 +914,14 @@ Result<std::unique_ptr<RunningSandbox>> start_with_kernel(const SandboxSpec& spe
 const Tier& container_tier() {
   static const container::ContainerTier kTier;
   return kTier;
+}
+
+Result<std::unique_ptr<RunningSandbox>> start_own_program(const SandboxSpec& spec, OwnProgram program) {
+  return container::Starter(spec, std::move(program)).start();
+}
+
+std::string script_target(const SandboxSpec& spec) {
+  return fmt::format("{}/{}", container::kScriptFolder, spec.script.substr(spec.script.rfind('/') + 1));
 }
 
 bool is_sandbox_owner_alive(const std::string& cgroup_name) {

@@ -7,6 +7,30 @@ namespace belljar {
 
 const Tier& container_tier();
 
+// A file of Belljar's own in a sandbox, read-only.
+struct SandboxFile {
+  Fd opened;           // O_PATH
+  std::string path;    // on the host, absolute
+  std::string target;  // inside, absolute
+};
+
+// A program of Belljar's own, which stands between the caller's and the sandbox: it is all that the sandbox has,
+// besides the caller's mounts and the writable space. SandboxSpec::script goes in by descriptor as ever, and nothing
+// else of the caller's program is looked at.
+struct OwnProgram {
+  std::vector<SandboxFile> files;
+  std::string program;                 // inside: one of the files
+  std::vector<std::string> arguments;  // the first is its name
+  Fd report;                           // for writing; becomes its descriptor 3
+  std::uint64_t script_bytes_max = 0;
+};
+
+// As Tier::start() of the container tier.
+Result<std::unique_ptr<RunningSandbox>> start_own_program(const SandboxSpec& spec, OwnProgram program);
+
+// Where a script goes.
+std::string script_target(const SandboxSpec& spec);
+
 namespace container {
 struct UserKernel;
 // Starts a sandbox of this tier whose program runs on a user-space kernel. `kernel`: its programs, opened.

@@ -33,6 +33,7 @@ namespace {
 constexpr const char* kHostName = "sandbox";
 constexpr const char* kInitName = "belljar-init";
 constexpr std::uint64_t kDataPerMemory = 4;
+constexpr int kReportFd = 3;  // an OwnProgram's
 
 void send_frame(const InitPlan& plan, const Frame& frame) {
   while (::send(plan.control, &frame, sizeof frame, MSG_NOSIGNAL) < 0 && errno == EINTR) {
@@ -181,9 +182,14 @@ int become_program(const InitPlan& plan, const ProgramStreams& streams, const Ke
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   ::setsid();
-  if (::dup2(streams.in, 0) < 0 || ::dup2(streams.out, 1) < 0 || ::dup2(streams.err, 2) < 0) return errno;
+  // First out of the way of the numbers that the streams are to have.
+  const int report = plan.report_write >= 0 ? ::fcntl(plan.report_write, F_DUPFD, kReportFd + 1) : -1;
+  if (::dup2(streams.in, 0) < 0 || ::dup2(streams.out, 1) < 0 || ::dup2(streams.err, 2) < 0 ||
+      (plan.report_write >= 0 && ::dup2(report, kReportFd) < 0)) {
+    return errno;
+  }
   if (kernel.broker >= 0) return become_broker(kernel);
-  if (::syscall(SYS_close_range, 3, ~0U, 0) != 0) return errno;
+  if (::syscall(SYS_close_range, plan.report_write >= 0 ? kReportFd + 1 : kReportFd, ~0U, 0) != 0) return errno;
   if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   int error = ENOENT;
   for (const char* path : plan.exec_paths) {
@@ -354,6 +360,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams, const Ker
   }
   plan.seen.program_start_us = now_us();
   for (const int end : {streams.in, streams.out, streams.err}) ::close(end);
+  if (plan.report_write >= 0) ::close(plan.report_write);
   // So that init runs at once when the program ends, before what the program leaves behind changes what is reported.
   ::sched_setaffinity(0, sizeof plan.caller_cpus, &plan.caller_cpus);
   return program;
@@ -396,8 +403,8 @@ void init_main(const InitPlan& plan) {
   ::signal(SIGCHLD, SIG_DFL);  // ignored, as a caller may hand it down, it would make children end unseen
   ::signal(SIGXFSZ, SIG_IGN);  // a small RLIMIT_FSIZE of the caller's is to be a failure with a reason, not a death
   // The clone copied all of the supervisor's.
-  host::close_all_but(
-      {plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.space_link, plan.egress_link});
+  host::close_all_but({plan.control, plan.stdin_read, plan.stdout_write, plan.stderr_write, plan.report_write,
+                       plan.space_link, plan.egress_link});
   make_namespaces(plan);
   receive_message(plan, ParentMessage::ids_ready, nullptr);
   if (plan.privilege == Privilege::root) check(plan, SetupStep::take_ids, host::set_identity(0, 0));

@@ -63,7 +63,8 @@ struct InitPlan {
   int stdin_read = -1;
   int stdout_write = -1;
   int stderr_write = -1;
-  int egress_link = -1;  // with SandboxSpec::allow: a socket of the egress process, for the sockets made inside
+  int report_write = -1;  // with an OwnProgram: becomes its descriptor 3
+  int egress_link = -1;   // with SandboxSpec::allow: a socket of the egress process, for the sockets made inside
   std::uint32_t egress_rate = 0;  // connections a second
   unsigned egress_port_count = 0;
   unsigned egress_address_count = 0;

@@ -31,10 +31,11 @@ constexpr const char* kDefaultPath = "/usr/local/bin:/usr/bin:/bin:/usr/local/sb
 constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 // Places of the sandbox that a caller's mount may not cover: they are walls, or hold the sandbox together.
-constexpr const char* kReservedTargets[] = {"/",    "/proc",  "/sys",      "/dev",      "/etc",
-                                            "/usr", "/tmp",   "/tmp/home", "/bin",      "/sbin",
-                                            "/lib", "/lib64", "/.empty",   "/.empty.d", "/.proc"};
-constexpr const char* kReservedTrees[] = {"/proc/", "/sys/", "/dev/", "/bin/", "/sbin/", "/lib/", "/lib64/"};
+constexpr const char* kReservedTargets[] = {"/",       "/proc",     "/sys",   "/dev",     "/etc", "/usr",
+                                            "/tmp",    "/tmp/home", "/bin",   "/sbin",    "/lib", "/lib64",
+                                            "/.empty", "/.empty.d", "/.proc", "/.belljar"};
+constexpr const char* kReservedTrees[] = {"/.belljar/", "/proc/", "/sys/", "/dev/",
+                                          "/bin/",      "/sbin/", "/lib/", "/lib64/"};
 
 Result<PlannedMount> image_mount(Fd source, std::string path, std::string target, std::uint64_t attributes) {
   PlannedMount mount;
@@ -105,6 +106,17 @@ Result<void> plan_loaded_image(const LoadedImage& image, StartPlan* plan) {
     mount.is_folder = part.kind == ImagePart::Kind::folder;
     plan->mounts.push_back(std::move(mount));
   }
+  return {};
+}
+
+// In place of an image.
+Result<void> plan_own_files(OwnProgram& own, StartPlan* plan) {
+  for (SandboxFile& file : own.files) {
+    PlannedMount mount = TRY(image_mount(std::move(file.opened), file.path, file.target, kPlain));
+    mount.is_folder = false;
+    plan->mounts.push_back(std::move(mount));
+  }
+  plan->system = "nothing but Belljar's own program";
   return {};
 }
 
@@ -241,7 +253,7 @@ Result<void> plan_own_folders(const SandboxSpec& spec, StartPlan* plan) {
 }
 
 // Opens the script as the caller and reads its first bytes.
-Result<std::string> open_script(const SandboxSpec& spec, StartPlan* plan) {
+Result<std::string> open_script(const SandboxSpec& spec, std::uint64_t bytes_max, StartPlan* plan) {
   const auto refuse = [&](std::string_view why) {
     return fail(ErrorCode::bad_script, fmt::format("{}: {}", spec.script, why));
   };
@@ -254,10 +266,10 @@ Result<std::string> open_script(const SandboxSpec& spec, StartPlan* plan) {
   if (::fstat(script->get(), &status) != 0) return refuse(errno_text(errno));
   if (S_ISDIR(status.st_mode)) return refuse("this is a folder; give the path of a script");
   if (!S_ISREG(status.st_mode)) return refuse("this is not a regular file; give the path of a script");
-  if (static_cast<std::uint64_t>(status.st_size) > kScriptBytesMax) {
+  if (static_cast<std::uint64_t>(status.st_size) > bytes_max) {
     return refuse(fmt::format("a script of {} is too large (at most {}); --mount the data it holds",
                               format_limit(LimitUnit::bytes, static_cast<std::uint64_t>(status.st_size)),
-                              format_limit(LimitUnit::bytes, kScriptBytesMax)));
+                              format_limit(LimitUnit::bytes, bytes_max)));
   }
   std::array<char, 256> head{};
   const ssize_t count = ::pread(script->get(), head.data(), head.size(), 0);
@@ -293,7 +305,7 @@ Result<void> plan_command(const SandboxSpec& spec, const LoadedImage* loaded, St
 
 Result<void> plan_program(const SandboxSpec& spec, const LoadedImage* loaded, StartPlan* plan) {
   if (spec.script.empty()) return plan_command(spec, loaded, plan);
-  const std::string head = TRY(open_script(spec, plan));
+  const std::string head = TRY(open_script(spec, kScriptBytesMax, plan));
   const ScriptRule rule = loaded == nullptr ? ScriptRule::extension_first : ScriptRule::hash_bang_first;
   plan->arguments = TRY(choose_interpreter(spec.script, head, rule));
   const std::size_t slash = spec.script.rfind('/');
@@ -303,6 +315,16 @@ Result<void> plan_program(const SandboxSpec& spec, const LoadedImage* loaded, St
   plan->script_target = fmt::format("{}/{}", plan->script_folder, name);
   plan->arguments.push_back(plan->script_target);
   plan->arguments.insert(plan->arguments.end(), spec.script_arguments.begin(), spec.script_arguments.end());
+  return {};
+}
+
+Result<void> plan_own_program(const SandboxSpec& spec, const OwnProgram& own, StartPlan* plan) {
+  plan->arguments = own.arguments;
+  plan->exec_paths.push_back(own.program);
+  if (spec.script.empty()) return {};
+  TRY(open_script(spec, own.script_bytes_max, plan));
+  plan->folders.push_back(plan->script_folder);
+  plan->script_target = script_target(spec);
   return {};
 }
 
@@ -388,6 +410,10 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
   for (const EnvironmentVariable& variable : spec.environment)
     set_variable(&environment, variable.name, variable.value);
 
+  for (const EnvironmentVariable& variable : environment) {
+    plan->environment.push_back(fmt::format("{}={}", variable.name, variable.value));
+  }
+  if (!plan->exec_paths.empty()) return {};
   const std::string& program = plan->arguments.front();
   if (program.find('/') != std::string::npos) {
     plan->exec_paths.push_back(program);
@@ -401,9 +427,6 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
       if (colon == std::string_view::npos) break;
       rest.remove_prefix(colon + 1);
     }
-  }
-  for (const EnvironmentVariable& variable : environment) {
-    plan->environment.push_back(fmt::format("{}={}", variable.name, variable.value));
   }
   return {};
 }
@@ -423,12 +446,14 @@ Result<void> check_open_files(std::uint64_t wanted) {
 }  // namespace
 
 Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image, LoadedImage* loaded,
-                            std::string_view authority_pem) {
+                            std::string_view authority_pem, OwnProgram* own) {
   const Trust trust = authority_pem.empty() ? Trust::of_image : Trust::with_authority;
   StartPlan plan;
   plan.privilege = facts.privilege;
   plan.landlock_abi = facts.landlock_abi;
-  if (loaded != nullptr) {
+  if (own != nullptr) {
+    TRY_VOID(plan_own_files(*own, &plan));
+  } else if (loaded != nullptr) {
     TRY_VOID(plan_loaded_image(*loaded, &plan));
     plan.system = fmt::format("the image {}", spec.image);
     plan.working_folder = loaded->record.config.working_folder;
@@ -438,7 +463,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   }
   plan.folders.insert(plan.folders.end(), {"/dev", "/tmp"});
   TRY_VOID(plan_dev(host_image, &plan));
-  TRY_VOID(plan_program(spec, loaded, &plan));
+  TRY_VOID(own != nullptr ? plan_own_program(spec, *own, &plan) : plan_program(spec, loaded, &plan));
   plan_network_files(spec, loaded, &plan);
   TRY_VOID(plan_environment(spec, loaded, trust, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));

@@ -48,6 +48,9 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
     return WallReport{std::string(name), WallState::missing, why,
                       "run as root on a host whose cgroup v2 has the io controller"};
   };
+  if (name == "fuel") {
+    return WallReport{"fuel", WallState::missing, "native code is not counted", "run a module, with --isolation wasm"};
+  }
   if (name == "read_rate") return rate(groups.read_rate, "no control group slows reading here");
   if (name == "write_rate") {
     return rate(groups.write_rate, groups.read_rate ? "cgroup v1 does not slow writing that goes through the page cache"

@@ -1,12 +1,8 @@
 #include "tiers/kernel/kernel.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <array>
-#include <climits>
-
+#include "host/own_program.h"
 #include "spec/errors.h"
 #include "tiers/container/container.h"
 #include "tiers/container/plan.h"
@@ -17,21 +13,11 @@ namespace {
 constexpr const char* kImageName = "belljar-ukernel";
 constexpr const char* kBrokerName = "belljar-broker";
 
-// Beside the running program, where all are built or installed together; else where the installation has them.
 Result<Fd> open_program(const char* name) {
-  std::array<char, PATH_MAX> own{};
-  const ssize_t length = ::readlink("/proc/self/exe", own.data(), own.size() - 1);
-  const std::string_view path(own.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-  const std::string folder(path.substr(0, path.rfind('/') + 1));
-  for (const std::string& place :
-       {folder + name, folder + "../libexec/belljar/" + name, std::string(BELLJAR_LIBEXEC) + "/" + name}) {
-    auto program = open_at(AT_FDCWD, place.c_str(), O_PATH);
-    if (program) return std::move(*program);
-  }
-  return fail(
-      ErrorCode::host_unsupported,
-      fmt::format("the program {} is neither beside this one nor in {}; it came with belljar, so install that again",
-                  name, BELLJAR_LIBEXEC));
+  auto program = host::open_own_program(name);
+  if (program) return std::move(program->opened);
+  return fail(ErrorCode::host_unsupported, fmt::format("the program {} is {}; it came with belljar, so install that again",
+                                                       name, host::own_program_places()));
 }
 
 std::unexpected<Error> not_here(std::string_view what) {
@@ -60,6 +46,14 @@ class KernelTier final : public Tier {
  public:
   std::string_view name() const override { return "kernel"; }
   std::vector<WallReport> probe() const override { return container_tier().probe(); }
+  Result<SandboxSpec> trial() const override {
+    TRY(open_program(kImageName));
+    TRY(open_program(kBrokerName));
+    SandboxSpec spec;
+    spec.tier = name();
+    spec.command = {"true"};
+    return spec;
+  }
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
     TRY_VOID(check_supported(spec));
     container::UserKernel kernel;

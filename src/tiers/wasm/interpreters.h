@@ -1,0 +1,27 @@
+// Interpreters that were compiled to WebAssembly and installed beside Belljar.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace belljar::wasm {
+
+struct Interpreter {
+  std::string_view extension;
+  std::string_view name;      // belljar-NAME.cwasm beside this program, belljar-NAME.wasm too
+  std::string_view argument;  // its own argv[0]
+  std::string_view library;   // a file beside it, seen below kLibraryFolder; empty: it needs none
+  std::string_view variable;  // of the environment, by which it finds that
+};
+
+inline constexpr const char* kLibraryHome = "/.belljar";
+inline constexpr const char* kLibraryFolder = "/.belljar/lib";
+
+// By the script's name; null for a name that is no script's.
+const Interpreter* find_interpreter(std::string_view script);
+
+// ".js, .mjs", for errors.
+std::string known_extensions();
+
+}  // namespace belljar::wasm

@@ -1,0 +1,213 @@
+#include "tiers/wasm/wasm.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include "host/own_program.h"
+#include "spec/errors.h"
+#include "tiers/container/container.h"
+#include "tiers/wasm/compiled.h"
+#include "tiers/wasm/interpreters.h"
+#include "tiers/wasm/plan_run.h"
+#include "tiers/wasm/reports.h"
+
+namespace belljar {
+namespace wasm {
+namespace {
+
+constexpr const char* kModuleTarget = "/.belljar/module";
+constexpr std::uint64_t kScriptBytesMax = 16 * kMiB;
+
+// The sandbox of the container tier that the engine is in, and the engine's report.
+class WasmSandbox final : public RunningSandbox {
+ public:
+  WasmSandbox(const SandboxSpec& spec, std::unique_ptr<RunningSandbox> inner, Fd report)
+      : script_(spec.script), limits_(spec.limits), inner_(std::move(inner)), report_(std::move(report)) {
+    isolation_ = inner_->isolation();
+    isolation_.tier = "wasm";
+    std::erase_if(isolation_.enforced, is_refused_limit);
+    if (!is_unlimited(limit_row("fuel"), limits_.fuel.value)) isolation_.enforced.emplace_back("fuel");
+  }
+
+  HostStreams& streams() override { return inner_->streams(); }
+  int ended_fd() const override { return inner_->ended_fd(); }
+  int report_fd() const override { return inner_->report_fd(); }
+  ReportIs read_report() override { return inner_->read_report(); }
+  int refusal_fd() const override { return inner_->refusal_fd(); }
+  void answer_refusal() override { inner_->answer_refusal(); }
+  std::uint64_t started_us() const override { return inner_->started_us(); }
+  Glance look() override { return inner_->look(); }
+  int broken_fd() const override { return inner_->broken_fd(); }
+  void kill() override { inner_->kill(); }
+  Result<std::vector<WritablePlace>> take_writable_places() override { return inner_->take_writable_places(); }
+  const Isolation& isolation() const override { return isolation_; }
+  void abandon() override { inner_->abandon(); }
+
+  TierExit finish() override {
+    TierExit exit = inner_->finish();
+    const bool ended_by_itself = exit.exit_code.has_value() && !exit.error;
+    const std::optional<Report> report = read_report_pipe(report_.get());
+    if (!ended_by_itself) return exit;  // killed from outside, or by the kernel
+    if (!report) {
+      exit.error = error_of(script_, report);
+      return exit;
+    }
+    if (job_counts_fuel()) exit.usage.fuel_used = report->fuel_used;
+    judge(*report, &exit);
+    return exit;
+  }
+
+ private:
+  bool job_counts_fuel() const { return !is_unlimited(limit_row("fuel"), limits_.fuel.value); }
+
+  void judge(const Report& report, TierExit* exit) const {
+    const auto ended_by = [&](RunStatus status, std::string_view limit) {
+      const LimitRow& row = limit_row(limit);
+      exit->verdict = Verdict{status, limit_sentence(row, (limits_.*row.field).value)};
+      exit->exit_code.reset();
+      exit->signal = SIGKILL;
+    };
+    switch (report.ending) {
+      case Ending::exited:
+      case Ending::trapped:
+        return;
+      case Ending::out_of_fuel:
+        return ended_by(RunStatus::cpu, "fuel");
+      case Ending::out_of_memory:
+        exit->denials.push_back(
+            {"memory", "more linear memory", limit_sentence(limit_row("memory"), limits_.memory.value), "--memory"});
+        return ended_by(RunStatus::memory, "memory");
+      default:
+        exit->error = error_of(script_, report);
+    }
+  }
+
+  std::string script_;
+  Limits limits_;
+  Isolation isolation_;
+  std::unique_ptr<RunningSandbox> inner_;
+  Fd report_;
+};
+
+Result<host::OwnFile> open_own_file(const std::string& name, const Interpreter& interpreter) {
+  auto file = host::open_own_program(name);
+  if (file) return std::move(*file);
+  return fail(ErrorCode::host_unsupported,
+              fmt::format("the interpreter of {} scripts, {}, is {}; `./dev wasm` in Belljar's sources builds it",
+                          interpreter.extension, name, host::own_program_places()));
+}
+
+// The interpreter as Belljar's own installation has it, compiled; where fuel is counted it is compiled for that.
+Result<SandboxFile> open_interpreter(const Interpreter& interpreter, FuelIs fuel) {
+  const char* const form = fuel == FuelIs::counted ? "wasm" : "cwasm";
+  host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.{}", interpreter.name, form), interpreter));
+  if (fuel == FuelIs::counted) return compiled_module(file.path, fuel, kModuleTarget);
+  return SandboxFile{std::move(file.opened), std::move(file.path), kModuleTarget};
+}
+
+// A module to run, and what it takes.
+struct Start {
+  RunJob job;
+  SandboxSpec inner;
+  std::vector<SandboxFile> files;
+};
+
+// The caller's script is the interpreter's first argument, and is seen where the container tier has scripts.
+Result<void> add_interpreter(const Interpreter& interpreter, FuelIs fuel, Start* start) {
+  const std::string script = script_target(start->inner);
+  RunJob& job = start->job;
+  job.folders.push_back(script.substr(0, script.rfind('/')));
+  job.arguments.front() = script;
+  job.arguments.insert(job.arguments.begin(), std::string(interpreter.argument));
+  start->files.push_back(TRY(open_interpreter(interpreter, fuel)));
+  if (interpreter.library.empty()) return {};
+  host::OwnFile library = TRY(open_own_file(fmt::format("belljar-{}", interpreter.library), interpreter));
+  start->files.push_back(
+      {std::move(library.opened), std::move(library.path), fmt::format("{}/{}", kLibraryFolder, interpreter.library)});
+  job.folders.emplace_back(kLibraryFolder);
+  auto& environment = start->inner.environment;
+  environment.insert(environment.begin(), {std::string(interpreter.variable), kLibraryHome});
+  return {};
+}
+
+Result<Start> prepare(const SandboxSpec& spec) {
+  TRY_VOID(check_spec(spec));
+  Start start{.job = TRY(plan_run(spec)), .inner = spec, .files = {}};
+  start.job.path = kModuleTarget;
+  start.inner.tier = "container";
+  start.inner.limits.fuel = {limit_row("fuel").most};
+  start.files.push_back(TRY(open_engine()));
+  const FuelIs fuel = start.job.fuel ? FuelIs::counted : FuelIs::not_counted;
+  if (const Interpreter* const interpreter = find_interpreter(spec.script)) {
+    TRY_VOID(add_interpreter(*interpreter, fuel, &start));
+    return start;
+  }
+  start.files.push_back(TRY(compiled_module(spec.script, fuel, kModuleTarget)));
+  start.inner.script.clear();
+  return start;
+}
+
+// Interpreters are compiled already, but where fuel is counted.
+Result<void> prepare_program(const SandboxSpec& spec, int cancel_fd) {
+  TRY_VOID(check_spec(spec));
+  const bool is_counted = !is_unlimited(limit_row("fuel"), spec.limits.fuel.value);
+  const FuelIs fuel = is_counted ? FuelIs::counted : FuelIs::not_counted;
+  const Interpreter* const interpreter = find_interpreter(spec.script);
+  if (interpreter == nullptr) return prepare_module(spec.script, fuel, cancel_fd);
+  if (!is_counted) return {};
+  const host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.wasm", interpreter->name), *interpreter));
+  return prepare_module(file.path, fuel, cancel_fd);
+}
+
+Result<std::unique_ptr<RunningSandbox>> start_module(const SandboxSpec& spec) {
+  Start start = TRY(prepare(spec));
+  auto [report_read, report_write] = TRY(make_report_pipe());
+  OwnProgram program{.program = start.files.front().target,
+                     .arguments = start.job.to_arguments(),
+                     .report = std::move(report_write),
+                     .script_bytes_max = kScriptBytesMax};
+  program.files = std::move(start.files);
+  auto sandbox = TRY(start_own_program(start.inner, std::move(program)));
+  return std::make_unique<WasmSandbox>(spec, std::move(sandbox), std::move(report_read));
+}
+
+// (module (memory (export "memory") 1) (func (export "_start")))
+constexpr unsigned char kTrialModule[] = {0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, 0x01, 0x04, 0x01, 0x60, 0x00,
+                                          0x00, 0x03, 0x02, 0x01, 0x00, 0x05, 0x03, 0x01, 0x00, 0x01, 0x07, 0x13, 0x02,
+                                          0x06, 'm',  'e',  'm',  'o',  'r',  'y',  0x02, 0x00, 0x06, '_',  's',  't',
+                                          'a',  'r',  't',  0x00, 0x00, 0x0a, 0x04, 0x01, 0x02, 0x00, 0x0b};
+
+class WasmTier final : public Tier {
+ public:
+  std::string_view name() const override { return "wasm"; }
+  std::vector<WallReport> probe() const override { return container_tier().probe(); }
+  Result<void> prepare(const SandboxSpec& spec, int cancel_fd) const override {
+    return prepare_program(spec, cancel_fd);
+  }
+  Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override { return start_module(spec); }
+  Result<SandboxSpec> trial() const override {
+    TRY(open_engine());
+    static const Fd kModule(::memfd_create("trial", MFD_CLOEXEC));
+    static const bool kIsWritten =
+        write_all(kModule.get(), {reinterpret_cast<const char*>(kTrialModule), sizeof kTrialModule}).has_value();
+    if (!kIsWritten) return fail(ErrorCode::no_resources, "no memory for a module to try");
+    return SandboxSpec{.tier = "wasm", .script = fmt::format("/proc/self/fd/{}", kModule.get())};
+  }
+};
+
+}  // namespace
+}  // namespace wasm
+
+const Tier& wasm_tier() {
+  static const wasm::WasmTier kTier;
+  return kTier;
+}
+
+bool wasm_runs_script(const SandboxSpec& spec) {
+  const wasm::Interpreter* const interpreter = wasm::find_interpreter(spec.script);
+  return interpreter != nullptr && wasm::check_spec(spec) &&
+         wasm::open_interpreter(*interpreter, wasm::FuelIs::not_counted);
+}
+
+}  // namespace belljar

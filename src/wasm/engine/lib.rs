@@ -1,0 +1,4 @@
+pub use wasmtime_c_api::*;
+
+mod limits;
+mod stack;

@@ -1,0 +1,29 @@
+"""Says plainly why a module of the standard library is not there: WASI has no way to carry what it wraps."""
+
+import sys
+
+_WHY = {
+    **dict.fromkeys(("_socket", "_ssl", "socket", "ssl", "socketserver", "select", "selectors", "asyncio"),
+                    "a module of the wasm tier has no network"),
+    **dict.fromkeys(("_posixsubprocess", "subprocess", "pty", "multiprocessing", "_multiprocessing"),
+                    "a module of the wasm tier can't start programs"),
+    **dict.fromkeys(("_ctypes", "ctypes"), "the wasm tier loads no native code"),
+    **dict.fromkeys(("_curses", "curses", "readline", "termios", "tty", "fcntl", "resource", "pwd", "grp", "mmap", "syslog"),
+                    "WASI has nothing of the kind"),
+    **dict.fromkeys(("_sqlite3", "sqlite3", "_bz2", "bz2", "_lzma", "lzma"), "this interpreter is built without it"),
+    **dict.fromkeys(("tkinter", "_tkinter", "idlelib", "turtle"), "a module of the wasm tier has no display"),
+}
+
+
+class _Refusals:
+    """Last on sys.meta_path: what nothing else has found."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        why = _WHY.get(name)
+        if why is not None:
+            raise ModuleNotFoundError(f"No module named {name!r}: {why}; use --isolation container", name=name)
+        return None
+
+
+sys.meta_path.append(_Refusals)

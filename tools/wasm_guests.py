@@ -1,0 +1,155 @@
+"""Interpreters compiled to WebAssembly: where they are cached, and how they are built. Their sources come from registries, and
+are compiled by Debian's clang against its wasi-libc; the result is kept outside the clone, under the digest of what goes in."""
+
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from pathlib import Path
+
+import steps
+import wasm_engine
+
+SOURCES = steps.TOP / "src" / "wasm" / "guests"
+CLANG = "/usr/bin/clang-19"
+QUICKJS_FILES = ("dtoa.c", "libregexp.c", "libunicode.c", "quickjs.c", "quickjs-libc.c", "qjs.c", "gen/repl.c",
+                 "gen/standalone.c")
+QUICKJS_FLAGS = ("-O2", "-D_GNU_SOURCE", "-DQUICKJS_NG_BUILD", "-D_WASI_EMULATED_PROCESS_CLOCKS", "-D_WASI_EMULATED_SIGNAL",
+                 "-Wl,-z,stack-size=2097152", "-Wl,--strip-debug", "-lwasi-emulated-process-clocks", "-lwasi-emulated-signal")
+
+
+PYTHON = "/usr/bin/python3.11"  # builds its own kind for WebAssembly
+PYTHON_SOURCES = ("python3.11", "zlib")
+ZLIB_FILES = ("adler32", "compress", "crc32", "deflate", "infback", "inffast", "inflate", "inftrees", "trees", "uncompr", "zutil")
+PYTHON_CFLAGS = "-O2 -Wno-error=int-conversion"
+PYTHON_LDFLAGS = "-Wl,-z,stack-size=4194304 -Wl,--stack-first -Wl,--initial-memory=10485760"
+# What no program here can use.
+LIBRARY_WITHOUT = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "distutils", "curses", "sqlite3", "ctypes",
+                   "multiprocessing", "asyncio", "dbm", "pydoc_data", "venv", "subprocess.py", "socket.py", "ssl.py", "selectors.py",
+                   "socketserver.py", "pty.py", "tty.py", "turtle.py", "bz2.py", "lzma.py")
+
+
+def folder() -> Path:
+    """Where belljar-NAME.wasm is, or will be, for each interpreter."""
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    digest.update(subprocess.run([CLANG, "--version"], capture_output=True, check=True).stdout)
+    for path in sorted(p for p in SOURCES.rglob("*") if p.is_file()):
+        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return steps.cache_folder("wasm-guests") / digest.hexdigest()[:20]
+
+
+def is_built() -> bool:
+    return os.path.exists(CLANG) and (folder() / "belljar-quickjs.wasm").exists() and (folder() / "belljar-python.wasm").exists()
+
+
+def settings() -> dict[str, str]:
+    """What CMake is told: where they are, if they have been built."""
+    return {"BELLJAR_WASM_GUESTS": str(folder())} if is_built() else {}
+
+
+def _build_quickjs(out: Path) -> bool:
+    vendored = out / "quickjs-sources"
+    fetch = steps.run_step("fetch the sources of QuickJS",
+                           [wasm_engine.CARGO, "vendor", "--locked", "--versioned-dirs", "--manifest-path",
+                            SOURCES / "quickjs" / "Cargo.toml", vendored],
+                           env={"CARGO_HOME": str(steps.cache_folder("cargo")), "RUSTC": wasm_engine.RUSTC})
+    if not fetch.ok:
+        return False
+    sources = next(vendored.glob("rquickjs-sys-*")) / "quickjs"
+    compiled = steps.run_step("build QuickJS for WebAssembly",
+                              [CLANG, "--target=wasm32-wasi", "-o", out / "belljar-quickjs.wasm",
+                               *(sources / name for name in QUICKJS_FILES), *QUICKJS_FLAGS])
+    shutil.rmtree(vendored)
+    return compiled.ok
+
+
+def _fetch_debian_sources(out: Path) -> bool:
+    """The upstream archives as Debian has them. Its hosts of sources are those of the packages; the system's own settings are
+    left as they are."""
+    parts, lists = out / "parts", out / "lists"
+    (lists / "partial").mkdir(parents=True)
+    parts.mkdir()
+    for given in [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]:
+        if given.suffix not in (".sources", ".list") or not given.exists():
+            continue
+        text = given.read_text()
+        if given.name != "sources.list" and "debian-archive-keyring" not in text:
+            continue  # somebody else's packages
+        text = re.sub(r"^Types:.*$", "Types: deb-src", text, flags=re.MULTILINE) if given.suffix == ".sources" else \
+            re.sub(r"^deb(-src)?\b", "deb-src", text, flags=re.MULTILINE)
+        (parts / given.name).write_text(text)
+    options = ["-o", f"Dir::Etc::SourceParts={parts}", "-o", "Dir::Etc::SourceList=/dev/null", "-o", f"Dir::State::Lists={lists}"]
+    fetch = f"cd {shlex.quote(str(out))} && apt-get -q {shlex.join(options)} update && " \
+            f"apt-get -q {shlex.join(options)} source --download-only --tar-only {' '.join(PYTHON_SOURCES)}"
+    return steps.run_step("fetch the sources of Python", ["/bin/sh", "-c", fetch]).ok
+
+
+def _build_python(out: Path) -> bool:
+    work = out / "python-work"
+    work.mkdir()
+    if not _fetch_debian_sources(work):
+        return False
+    step = steps.run_step("build Python for WebAssembly", ["/bin/sh", "-euc", f"""
+cd {shlex.quote(str(work))}
+for archive in *.orig.tar.[gbx]z*; do tar -xf "$archive"; done
+# The whole of /usr as a sysroot would let the host's own headers in.
+mkdir -p sysroot/include sysroot/lib prefix
+ln -s /usr/include/wasm32-wasi sysroot/include/
+ln -s /usr/lib/wasm32-wasi sysroot/lib/
+cc="{CLANG} --target=wasm32-wasi --sysroot=$PWD/sysroot"
+prefix=$PWD/prefix
+cd zlib-*
+for file in {' '.join(ZLIB_FILES)}; do $cc {PYTHON_CFLAGS} -c $file.c; done
+llvm-ar-19 rcs $prefix/libz.a *.o
+cp zlib.h zconf.h $prefix
+cd ../Python-*
+mkdir build
+cd build
+PKG_CONFIG_LIBDIR=/nonexistent CONFIG_SITE=../Tools/wasm/config.site-wasm32-wasi ../configure --host=wasm32-unknown-wasi --build=x86_64-pc-linux-gnu \\
+  --with-build-python={PYTHON} --prefix=/usr --disable-test-modules --without-pymalloc CC="$cc" CPP="$cc -E" AR=llvm-ar-19 \\
+  RANLIB=llvm-ranlib-19 CFLAGS="{PYTHON_CFLAGS} -I$prefix" LDFLAGS="-L$prefix {PYTHON_LDFLAGS}" ZLIB_CFLAGS=-I$prefix \\
+  ZLIB_LIBS="-L$prefix -lz"
+make -j{steps.jobs()} python.wasm
+llvm-strip-19 -o {shlex.quote(str(out))}/belljar-python.wasm python.wasm
+"""])
+    if not step.ok:
+        return False
+    _zip_library(next(work.glob("Python-*")), out / "belljar-python311.zip")
+    shutil.rmtree(work)
+    return True
+
+
+def _zip_library(sources: Path, archive: Path) -> None:
+    """The standard library as one file, compiled, and not packed: it is read at every start."""
+    library = sources / "Lib"
+    files = {path.relative_to(library): path for path in sorted(library.rglob("*.py"))
+             if path.relative_to(library).parts[0] not in LIBRARY_WITHOUT and "__pycache__" not in path.parts}
+    files |= {Path(path.name): path for path in (sources / "build").rglob("_sysconfigdata*.py")}
+    files[Path("sitecustomize.py")] = SOURCES / "python" / "sitecustomize.py"
+    compiler = "import json, py_compile, sys\nfor source, out, shown in json.load(sys.stdin):" \
+               " py_compile.compile(source, out, dfile=shown, doraise=True, optimize=0," \
+               " invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
+    with tempfile.TemporaryDirectory() as name, zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as out:
+        compiled = {inside: Path(name) / f"{number}.pyc" for number, inside in enumerate(files)}
+        jobs = [(str(path), str(compiled[inside]), f"/usr/lib/python3.11/{inside}") for inside, path in files.items()]
+        subprocess.run([PYTHON, "-c", compiler], input=json.dumps(jobs), text=True, check=True)
+        for inside, path in compiled.items():
+            out.writestr(zipfile.ZipInfo(f"{inside}c"), path.read_bytes())
+
+
+def build() -> bool:
+    if is_built():
+        return True
+    made = folder()
+    partial = made.with_name(f"{made.name}.{os.getpid()}")
+    partial.mkdir()
+    if not (_build_quickjs(partial) and _build_python(partial)):
+        return False
+    shutil.rmtree(made, ignore_errors=True)
+    partial.rename(made)
+    return True
