@@ -44,11 +44,32 @@ Process& new_parent_of_children(Process& process) {
   return *process_table().init;
 }
 
+// Whoever could have continued a stopped group of `child` is gone: it is told so, and goes on.
+void wake_orphaned_group(const Process& process, Process& child) {
+  ProcessGroup* const group = child.group;
+  if (group == nullptr || group == process.group || process.group == nullptr ||
+      group->session != process.group->session || !is_orphaned(*group)) {
+    return;
+  }
+  bool has_stopped = false;
+  for (const Process* member = group->first_process; member != nullptr; member = member->next_in_group) {
+    has_stopped |= member->state == ProcessState::stopped;
+  }
+  if (!has_stopped) return;
+  for (const int signal : {SIGHUP, SIGCONT}) {
+    siginfo_t info{};
+    info.si_signo = signal;
+    info.si_code = SI_KERNEL;
+    send_signal_to_group_locked(*group, info);
+  }
+}
+
 void give_children_away(Process& process) {
   Process& heir = new_parent_of_children(process);
   while (Process* const child = process.first_child) {
     unlink_child(*child);
     link_child(heir, *child);
+    wake_orphaned_group(process, *child);
     if (child->parent_death_signal != 0) {
       siginfo_t info{};
       info.si_signo = child->parent_death_signal;

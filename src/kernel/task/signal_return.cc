@@ -185,17 +185,6 @@ void settle_interrupted_call(Frame& frame, const SignalAction* action) {
   frame.call = kNoCall;
 }
 
-bool is_orphaned(const ProcessGroup& group) {
-  for (const Process* process = group.first_process; process != nullptr; process = process->next_in_group) {
-    const Process* const parent = process->parent;
-    if (parent != nullptr && parent->group != nullptr && parent->group != &group &&
-        parent->group->session == group.session) {
-      return false;
-    }
-  }
-  return true;
-}
-
 // What is to be done with one signal. Tasks lock held. True: a handler is to run, `action` tells which.
 bool act_on(Task& task, const siginfo_t& info, SignalAction* action) {
   Process& process = *task.process;

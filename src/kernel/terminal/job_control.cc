@@ -23,15 +23,6 @@ bool is_leader(const Process& process, const Session* session) {
   return session != nullptr && session->id == process.pid;
 }
 
-// No member has a parent in another group of the same session, who could continue it.
-bool is_orphaned(const ProcessGroup& group) {
-  for (const Process* process = group.first_process; process != nullptr; process = process->next_in_group) {
-    const ProcessGroup* const parents = process->parent == nullptr ? nullptr : process->parent->group;
-    if (parents != nullptr && parents != &group && parents->session == group.session) return false;
-  }
-  return true;
-}
-
 void signal_group(Pid id, int signal) {
   if (ProcessGroup* const group = find_group(id)) send_signal_to_group_locked(*group, kernel_signal(signal));
 }
