@@ -44,15 +44,15 @@ Process& new_parent_of_children(Process& process) {
   return *process_table().init;
 }
 
-// Whoever could have continued a stopped group of `child` is gone: it is told so, and goes on.
-void wake_orphaned_group(const Process& process, Process& child) {
-  ProcessGroup* const group = child.group;
-  if (group == nullptr || group == process.group || process.group == nullptr ||
-      group->session != process.group->session || !is_orphaned(*group)) {
-    return;
-  }
+bool is_link(const Process& above, const ProcessGroup& group) {
+  return above.group != nullptr && above.group != &group && above.group->session == group.session;
+}
+
+// After `above`, which could have continued the group's stopped processes, is gone: they are told so, and go on.
+void wake_orphaned_group(const Process& above, ProcessGroup& group) {
+  if (!is_link(above, group) || !is_orphaned(group)) return;
   bool has_stopped = false;
-  for (const Process* member = group->first_process; member != nullptr; member = member->next_in_group) {
+  for (const Process* member = group.first_process; member != nullptr; member = member->next_in_group) {
     has_stopped |= member->state == ProcessState::stopped;
   }
   if (!has_stopped) return;
@@ -60,7 +60,7 @@ void wake_orphaned_group(const Process& process, Process& child) {
     siginfo_t info{};
     info.si_signo = signal;
     info.si_code = SI_KERNEL;
-    send_signal_to_group_locked(*group, info);
+    send_signal_to_group_locked(group, info);
   }
 }
 
@@ -69,7 +69,7 @@ void give_children_away(Process& process) {
   while (Process* const child = process.first_child) {
     unlink_child(*child);
     link_child(heir, *child);
-    wake_orphaned_group(process, *child);
+    if (child->group != nullptr) wake_orphaned_group(process, *child->group);
     if (child->parent_death_signal != 0) {
       siginfo_t info{};
       info.si_signo = child->parent_death_signal;
@@ -96,6 +96,7 @@ void become_zombie(Process& process) {
   process.state = ProcessState::zombie;
   leave_terminal(process, LeaveTerminal::exit);
   give_children_away(process);
+  if (process.group != nullptr && process.parent != nullptr) wake_orphaned_group(*process.parent, *process.group);
   drop_signals(process.pending, ~0ULL);
   if (process.pid == kFirstPid) report_end(process.wait_status);
   process.exit_events.wake_all();
