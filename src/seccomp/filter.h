@@ -38,8 +38,8 @@ const CompiledProfile& container_profile();
 // For the process that relays a sandbox's connections (profiles/egress.policy).
 const CompiledProfile& egress_profile();
 
-// What guests of the user-space kernel can ask of the host (profiles/kernel.policy); the kernel's image puts a test for its
-// own text before it.
+// What guests of the user-space kernel can ask of the host (profiles/kernel.policy); the kernel's image puts a test for
+// its own text before it.
 const CompiledProfile& kernel_profile();
 
 // For the process that reads images (profiles/unpack.policy).

@@ -3,8 +3,10 @@
 
 namespace belljar::kernel {
 
-#define SYSCALL(number, name, support, note, page) \
-  __attribute__((weak)) SyscallResult sys_##name(const SyscallArguments&) { return error(ENOSYS); }
+#define SYSCALL(number, name, support, note, page)                          \
+  __attribute__((weak)) SyscallResult sys_##name(const SyscallArguments&) { \
+    return error(ENOSYS);                                                   \
+  }
 #define REFUSED(number, name, errno_value, note, page)
 #include "kernel/syscalls/syscalls.def"
 #undef SYSCALL

@@ -208,6 +208,9 @@ Task* find_task(Pid tid);
 ProcessGroup* find_group(Pid id);
 Process* next_process(Pid after);  // by rising pid; for /proc
 
+// No living member has a parent of the same session outside of the group (setpgid(2)): nobody is there to continue it.
+bool is_orphaned(const ProcessGroup& group);
+
 std::uint32_t count_tasks();
 Pid group_id_of(const Process& process);
 Pid session_id_of(const Process& process);

@@ -48,6 +48,17 @@ Pid session_id_of(const Process& process) {
   return process.group == nullptr ? 0 : process.group->session->id;
 }
 
+bool is_orphaned(const ProcessGroup& group) {
+  for (const Process* process = group.first_process; process != nullptr; process = process->next_in_group) {
+    const Process* const parent = process->parent;
+    if (process->state != ProcessState::zombie && parent != nullptr && parent->group != nullptr &&
+        parent->group != &group && parent->group->session == group.session) {
+      return false;
+    }
+  }
+  return true;
+}
+
 Process* next_process(Pid after) {
   for (Pid pid = after + 1; pid < kIdsMost; ++pid) {
     if (Process* const process = find_process(pid)) return process;

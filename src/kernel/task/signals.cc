@@ -180,17 +180,6 @@ void raise_signal(int signal) {
   send_signal_to_task(current(), info);
 }
 
-bool is_orphaned(const ProcessGroup& group) {
-  for (const Process* process = group.first_process; process != nullptr; process = process->next_in_group) {
-    const Process* const parent = process->parent;
-    if (process->state != ProcessState::zombie && parent != nullptr && parent->group != nullptr &&
-        parent->group != &group && parent->group->session == group.session) {
-      return false;
-    }
-  }
-  return true;
-}
-
 SignalSet pending_signals(const Task& task) {
   return task.pending.set | task.process->pending.set;
 }

@@ -31,9 +31,6 @@ void kick(Task& task);
 // Takes the lock itself; the calling thread's own mask.
 void set_blocked(SignalSet blocked);
 
-// No living member has a parent of the same session outside of the group (setpgid(2)): nobody is there to continue it.
-bool is_orphaned(const ProcessGroup& group);
-
 // Ends every thread of the process, as by exit_group(2); `status` as wait(2) tells it.
 void begin_exit(Process& process, int status);
 

@@ -16,8 +16,9 @@ constexpr const char* kBrokerName = "belljar-broker";
 Result<Fd> open_program(const char* name) {
   auto program = host::open_own_program(name);
   if (program) return std::move(program->opened);
-  return fail(ErrorCode::host_unsupported, fmt::format("the program {} is {}; it came with belljar, so install that again",
-                                                       name, host::own_program_places()));
+  return fail(ErrorCode::host_unsupported,
+              fmt::format("the program {} is {}; it came with belljar, so install that again", name,
+                          host::own_program_places()));
 }
 
 std::unexpected<Error> not_here(std::string_view what) {
