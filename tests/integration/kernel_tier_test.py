@@ -72,7 +72,7 @@ class Programs(Case):
                "git clone -q . ../c; git -C ../c log --format=%s; cat ../c/f")
         self.assertEqual(self.kernel_sh(git), "m\nx\n")
         compile_it = "printf '#include <stdio.h>\\nint main() { puts(\"made\"); }' > a.c; gcc a.c -o a; ./a"
-        self.assertEqual(self.kernel_sh(compile_it, "--memory", "512M"), "made\n")
+        self.assertEqual(self.kernel_sh(compile_it), "made\n")
 
     def test_streams(self):
         ended = self.kernel("--", "sh", "-c", "cat; echo oops >&2; exit 7", data=b"x" * 200_000)
