@@ -179,8 +179,7 @@ TEST(Run, RefusesInOneLine) {
             "--network: there is no such network rule; what a program can reach is named by allow: --allow HOST, or "
             "allow = [\"HOST\"] in a policy file");
   EXPECT_THAT(refusal({"--allow", "*", "a.py"}), HasSubstr("--allow: everything can't be allowed"));
-  EXPECT_EQ(refusal({"--isolation", "wasm", "a.py"}),
-            "--isolation: this version has no tier \"wasm\"; known: container");
+  EXPECT_THAT(refusal({"--isolation", "vm", "a.py"}), HasSubstr("--isolation: this version has no tier \"vm\""));
   EXPECT_EQ(refusal({"-e", "BELLJAR_NOT_SET", "a.py"}),
             "-e: BELLJAR_NOT_SET is not set in your environment; give it a value with -e BELLJAR_NOT_SET=VALUE");
   EXPECT_THAT(refusal({"--mount", "a", "a.py"}), HasSubstr("write SRC:DST"));

@@ -185,7 +185,7 @@ TEST(PolicyFile, RefusesBadValues) {
         "[limits]\ntasks = 1.5",
         "[limits]\ncpus = 0",
         "[limits.memory]\nx = 1",
-        "tier = \"kernel\"",
+        "tier = \"vm\"",
         "tier = 1",
         "workdir = \"x\"",
         "workdir = \"\"",

@@ -64,8 +64,8 @@ TEST(Validate, ChecksWhatToCollect) {
 
 TEST(Validate, RefusesUnknownNames) {
   SandboxSpec tier = good_spec();
-  tier.tier = "kernel";
-  EXPECT_EQ(refusal(tier), "tier: this version has no tier \"kernel\"; known: container and wasm");
+  tier.tier = "vm";
+  EXPECT_EQ(refusal(tier), "tier: this version has no tier \"vm\"; known: container, kernel and wasm");
   SandboxSpec wall = good_spec();
   wall.required = {"landlok"};
   EXPECT_EQ(refusal(wall), "require: there is no wall or limit \"landlok\"; did you mean landlock?");
