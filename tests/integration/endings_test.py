@@ -273,7 +273,7 @@ class Limits(Case):
 
     def test_default_limits_are_in_the_record(self):
         limits = self.record("--", "true")["limits"]
-        self.assertEqual(limits, {"memory_bytes": 256 << 20, "swap_bytes": 0, "cpus": 1, "tasks": 256,
+        self.assertEqual(limits, {"memory_bytes": 256 << 20, "swap_bytes": 0, "cpus": 1, "fuel": 10**18, "tasks": 256,
                                   "timeout_ms": 30000, "cpu_time_ms": 365 * 86400 * 1000, "file_size_bytes": 64 << 40,
                                   "read_rate_bytes": 64 << 40, "write_rate_bytes": 64 << 40,
                                   "tmp_size_bytes": 50 << 20, "tmp_inodes": 65536, "open_files": 1024,
