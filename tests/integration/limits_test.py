@@ -105,6 +105,7 @@ LIMITS = (
 # Tried elsewhere, for they end no program.
 ELSEWHERE = {
     "cpus": "test_cpus below; a rate slows",
+    "fuel": "wasm_test.py",
     "read_rate_bytes": "DiskRates below; a rate slows",
     "write_rate_bytes": "DiskRates below; a rate slows",
     "collect_file_bytes": "collect_test.py",
