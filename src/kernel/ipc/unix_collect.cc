@@ -112,7 +112,12 @@ void UnixCollection::throw_away(MessageList messages) {
   UnixSocketState& state = unix_socket_state();
   {
     LockGuard guard(state.rights_lock);
-    while (!messages.is_empty()) state.thrown_away.append(messages.pop());
+    while (!messages.is_empty()) {
+      UnixMessage* const message = messages.pop();
+      // Now, because the socket that held them may be gone before they are freed.
+      if (message->files) unnote(*message->files);
+      state.thrown_away.append(message);
+    }
     if (state.is_clearing) return;
     state.is_clearing = true;
   }
