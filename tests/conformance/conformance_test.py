@@ -80,6 +80,7 @@ ALLOWED_AS_USER: dict[tuple[str, str], dict[str, str]] = {
     ("container", "identity"): {
         start: "the sandbox has no id but the caller's, so another is not a number that it knows: EINVAL, not EPERM"
         for start in ("setuid to another:", "setreuid to another:", "setresuid to another:", "setgid to another:")},
+    ("container", "passing"): {"another's:": "the sandbox has no id but the caller's: EINVAL, not EPERM"},
     ("container", "memory"): {"memfd": "where the caller has no cgroup, memory is sampled; a memfd that nobody maps shows nowhere, "
                                        "so there are none"},
 }
