@@ -1,16 +1,17 @@
 #include "tiers/wasm/compiled.h"
 
+#include <cpuid.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/platform/x86.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <span>
 
 #include "base/sha256.h"
 #include "host/own_program.h"
@@ -67,8 +68,12 @@ Result<std::string> key_of(const Module& module, FuelIs fuel, const SandboxFile&
   std::string all = fmt::format("{} {} {} {} {} {}", module.digest, fuel == FuelIs::counted, status.st_ino,
                                 status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
   for (const unsigned leaf : {1U, 7U, 0x80000001U}) {
-    const cpuid_feature* const features = __x86_get_cpuid_feature_leaf(leaf);
-    for (const unsigned part : features->cpuid_array) all += fmt::format(" {:x}", part);
+    // Of leaf 1, the first two tell of this processor among others, not of its abilities.
+    unsigned parts[4] = {};
+    __get_cpuid_count(leaf, 0, &parts[0], &parts[1], &parts[2], &parts[3]);
+    for (const unsigned part : leaf == 1 ? std::span(parts).subspan(2) : std::span(parts).subspan(0)) {
+      all += fmt::format(" {:x}", part);
+    }
   }
   return sha256_of(all);
 }
