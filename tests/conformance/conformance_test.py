@@ -55,6 +55,9 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
         start: "openat2's flags lie in memory, where the seccomp filter can't check them: ENOSYS, and programs fall back to openat"
         for start in ("beneath:", "in root:", "no links:", "unknown:", "too small:", "mode without O_CREAT:")},
     ("container", "sockets"): {"unknown type:": "the seccomp filter checks the type before the kernel does, and has its own errno"},
+    ("container", "splices"): {
+        start: "the seccomp filter refuses vmsplice: EPERM" for start in ("vmsplice:", "vmspliced:", "vmsplice to a file:")},
+    ("kernel", "shell_jobs.sh"): {"job:": "a stopped job that is killed is told of as stopped"},
     ("kernel", "clocks"): {"memory counts:": "free memory is an estimate"},
     ("kernel", "file_mappings"): {
         start: "the host maps the whole range of a file, so that what lies past its end reads as zeros"
