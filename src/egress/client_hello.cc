@@ -115,10 +115,10 @@ ClientHello read_client_hello(std::string_view bytes) {
   const ClientHello none{ClientHello::State::no_hello, {}, {}};
   std::string message;  // the handshake message, put together from its records
   std::string_view rest = bytes;
-  while (true) {
+  while (rest.size() + 2 * kClientHelloBytesMax >= bytes.size()) {
     if (!rest.empty() && static_cast<unsigned char>(rest[0]) != kHandshakeRecord) return none;
     if (rest.size() > 1 && rest[1] != 3) return none;
-    if (rest.size() < kRecordHeaderBytes) break;
+    if (rest.size() < kRecordHeaderBytes) return {};
     const std::size_t length =
         static_cast<std::size_t>(static_cast<unsigned char>(rest[3])) << 8 | static_cast<unsigned char>(rest[4]);
     if (length == 0 || length > kRecordBytesMax) return none;
@@ -133,10 +133,10 @@ ClientHello read_client_hello(std::string_view bytes) {
         return read_message(std::string_view(message).substr(kMessageHeaderBytes, wanted));
       }
     }
-    if (fragment.size() < length) break;
+    if (fragment.size() < length) return {};
     rest.remove_prefix(kRecordHeaderBytes + length);
   }
-  return bytes.size() > 2 * kClientHelloBytesMax ? none : ClientHello{};
+  return none;  // the records are too small
 }
 
 }  // namespace belljar::egress

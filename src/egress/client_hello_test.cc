@@ -54,6 +54,14 @@ TEST(ClientHello, IsPutTogetherFromAnyPieces) {
   }
 }
 
+TEST(ClientHello, IsBoundedWhereverItIsCut) {
+  const std::string long_one = message(server_name("example.org") + extension(0xfe0d, std::string(12000, 'e')));
+  EXPECT_EQ(read_client_hello(records(long_one, 2)).state, State::whole);
+  const std::string many = records(long_one, 1);
+  EXPECT_EQ(read_client_hello(many).state, State::no_hello);
+  EXPECT_EQ(read_client_hello(many.substr(0, 2 * kClientHelloBytesMax)).state, State::unfinished);
+}
+
 TEST(ClientHello, FindsTheProtocols) {
   const auto protocols = [](const std::string& list) {
     return read_client_hello(records(message(server_name("a.test") + extension(16, counted(2, list))), 16384));

@@ -60,7 +60,7 @@ bool AnswerFilter::feed(std::string_view bytes, std::string* out) {
 
 bool AnswerFilter::finish(std::string* out) {
   if (!fault_.empty()) return false;
-  mask_.finish(out);
+  finish_body(out);
   const bool is_whole = state_ == State::to_end || state_ == State::switched || is_idle();
   if (state_ == State::to_end) state_ = State::head;
   return is_whole;
@@ -118,11 +118,21 @@ void AnswerFilter::put_chunk(std::string_view data, std::string* out) const {
   if (!data.empty()) *out += fmt::format("{:x}\r\n{}\r\n", data.size(), data);
 }
 
+// Gives what the mask has kept of the body.
+void AnswerFilter::finish_body(std::string* out) {
+  const bool is_chunked = state_ == State::chunk_size || state_ == State::chunk_data || state_ == State::chunk_end;
+  if (!is_chunked) return mask_.finish(out);
+  std::string last;
+  mask_.finish(&last);
+  put_chunk(last, out);
+}
+
 AnswerFilter::Step AnswerFilter::read_head(std::string* out) {
   const std::string_view rest = std::string_view(input_).substr(taken_);
   if (expected_.empty()) return fail("an answer came to no request");
   const std::size_t end = rest.find("\r\n\r\n");
   if (end == std::string_view::npos) {
+    // A bare line feed would otherwise be waited upon for ever.
     if (rest.find("\n\n") != std::string_view::npos) return fail("a line of the head does not end as it must");
     return rest.size() > kHttpHeadBytesMax ? fail("the head is too long") : Step::needs_more;
   }
@@ -130,6 +140,9 @@ AnswerFilter::Step AnswerFilter::read_head(std::string* out) {
   if (head.size() > kHttpHeadBytesMax) return fail("the head is too long");
   const auto line = read_status_line(head.substr(0, head.find("\r\n")));
   if (!line) return fail("the status line is malformed");
+  std::vector<HttpHeader> headers;
+  const std::string_view lines = head.substr(head.find("\r\n") + 2);
+  if (const std::string_view wrong = read_http_headers(lines, &headers); !wrong.empty()) return fail(wrong);
   taken_ += head.size();
   *out += masked(values_, head);
   if (line->status == 101) {
@@ -139,16 +152,13 @@ AnswerFilter::Step AnswerFilter::read_head(std::string* out) {
     return Step::goes_on;
   }
   if (line->status < 200) return Step::goes_on;  // the answer is still to come
-  const Step begun = begin_body(line->status, head);
+  const Step begun = begin_body(line->status, headers);
   expected_.pop_front();
   return begun;
 }
 
 // RFC 9112, 6.3.
-AnswerFilter::Step AnswerFilter::begin_body(unsigned status, std::string_view head) {
-  std::vector<HttpHeader> headers;
-  const std::string_view lines = head.substr(head.find("\r\n") + 2);
-  if (const std::string_view wrong = read_http_headers(lines, &headers); !wrong.empty()) return fail(wrong);
+AnswerFilter::Step AnswerFilter::begin_body(unsigned status, std::span<const HttpHeader> headers) {
   std::optional<std::string_view> length;
   std::optional<std::string_view> encoding;
   for (const HttpHeader& header : headers) {
@@ -182,7 +192,7 @@ AnswerFilter::Step AnswerFilter::read_chunk_size(std::string* out) {
   const std::string_view rest = std::string_view(input_).substr(taken_);
   const std::size_t end = rest.find("\r\n");
   if (end == std::string_view::npos) {
-    return rest.size() > kChunkLineBytesMax ? fail("the size of a chunk is malformed") : Step::needs_more;
+    return rest.size() > kChunkLineBytesMax + 1 ? fail("the size of a chunk is malformed") : Step::needs_more;
   }
   std::string_view size = rest.substr(0, std::min(rest.find(';'), end));
   while (size.ends_with(' ') || size.ends_with('\t')) size.remove_suffix(1);
@@ -194,9 +204,7 @@ AnswerFilter::Step AnswerFilter::read_chunk_size(std::string* out) {
     state_ = State::chunk_data;
     return Step::goes_on;
   }
-  std::string last;
-  mask_.finish(&last);
-  put_chunk(last, out);
+  finish_body(out);
   *out += "0\r\n";
   state_ = State::trailers;
   return Step::goes_on;
@@ -211,6 +219,7 @@ AnswerFilter::Step AnswerFilter::read_trailers(std::string* out) {
       return rest.size() > kHttpHeadBytesMax ? fail("the trailers are too long") : Step::needs_more;
     }
     size = end + 4;
+    if (size > kHttpHeadBytesMax) return fail("the trailers are too long");
     std::vector<HttpHeader> trailers;
     if (const std::string_view wrong = read_http_headers(rest.substr(0, size), &trailers); !wrong.empty()) {
       return fail(wrong);

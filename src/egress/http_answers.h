@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "egress/http_request.h"
 #include "egress/mask.h"
 
 namespace belljar::egress {
@@ -44,11 +45,12 @@ class AnswerFilter {
 
   Step step(std::string* out);
   Step read_head(std::string* out);
-  Step begin_body(unsigned status, std::string_view head);
+  Step begin_body(unsigned status, std::span<const HttpHeader> headers);
   Step read_chunk_size(std::string* out);
   Step read_trailers(std::string* out);
   Step pass_data(std::string* out);
   void put_chunk(std::string_view data, std::string* out) const;
+  void finish_body(std::string* out);
   Step fail(std::string_view why);
 
   std::span<const std::string> values_;

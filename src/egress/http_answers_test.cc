@@ -1,9 +1,13 @@
 #include "egress/http_answers.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
 #include <vector>
+
+#include "egress/http_request.h"
 
 namespace belljar::egress {
 namespace {
@@ -92,6 +96,53 @@ TEST(AnswerFilter, RefusesWhatIsInDoubt) {
     EXPECT_FALSE(filter(std::string(head) + "\r\n\r\n", 99).is_good) << head;
   }
   EXPECT_FALSE(filter("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", 99).is_good);
+}
+
+TEST(AnswerFilter, PiecesMakeNoDifference) {
+  const auto chunked = [](const std::string& rest) {
+    return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + rest;
+  };
+  const std::string final_answer = "HTTP/1.1 204 No\r\n\r\n";
+  const std::string last_chunk = "\r\na\r\n0\r\n\r\n";
+  const std::vector<std::pair<std::string, bool>> answers = {
+      {"HTTP/1.1 100 Continue\r\nA: b\r\n\r\n" + final_answer, true},
+      {"HTTP/1.1 100 Continue\r\nA: b\n\nB: c\r\n\r\n" + final_answer, false},
+      {"HTTP/1.1 103 Early\r\nA b\r\n\r\n" + final_answer, false},
+      {"HTTP/1.1 204 No\r\nA: b\n\nB: c\r\n\r\n", false},
+      {chunked("1;" + std::string(4094, 'x') + last_chunk), true},
+      {chunked("1;" + std::string(4095, 'x') + last_chunk), false},
+      {chunked("0\r\nA: " + std::string(kHttpHeadBytesMax - 7, 'x') + "\r\n\r\n"), true},
+      {chunked("0\r\nA: " + std::string(kHttpHeadBytesMax - 6, 'x') + "\r\n\r\n"), false},
+  };
+  for (const auto& [bytes, is_good] : answers) {
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, bytes.size()}) {
+      EXPECT_EQ(filter(bytes, piece).is_whole, is_good) << bytes.substr(0, 80) << " by " << piece;
+    }
+  }
+}
+
+// What waits for more was a chunk's, so it goes on as one where the answer is cut short.
+TEST(AnswerFilter, FramesWhatItKept) {
+  const std::string head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const Went went = filter(head + "6\r\nan sk-", 99);
+  EXPECT_FALSE(went.is_whole);
+  EXPECT_EQ(went.out, head + "3\r\nan \r\n3\r\nsk-\r\n");
+}
+
+TEST(AnswerFilter, KeepsOnlyWhatMayBeAValue) {
+  AnswerFilter answers(kValues);
+  answers.expect("GET", false);
+  std::string out;
+  const auto comes = [&](const std::string& data) {
+    out.clear();
+    EXPECT_TRUE(answers.feed(fmt::format("{:x}\r\n{}\r\n", data.size(), data), &out));
+    return out;
+  };
+  EXPECT_TRUE(answers.feed("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", &out));
+  EXPECT_EQ(comes("data: one\n\n"), "b\r\ndata: one\n\n\r\n");
+  EXPECT_EQ(comes("data: sk-1"), "6\r\ndata: \r\n");
+  EXPECT_EQ(comes("x\n\n"), "7\r\nsk-1x\n\n\r\n");
+  EXPECT_EQ(comes("sk-12345678"), "b\r\nbelljar-pla\r\n");
 }
 
 TEST(AnswerFilter, GoesOnWithAnotherProtocol) {

@@ -185,9 +185,9 @@ std::string_view RequestReader::begin_body(const HttpHead& head) {
 // Chunk extensions are not taken: nobody sends them, and servers differ in where they end.
 RequestReader::Event RequestReader::read_chunk_size(std::string_view input) {
   const std::size_t end = input.find("\r\n");
-  const std::string_view line = input.substr(0, end);
-  if (line.size() > kChunkLineBytesMax) return broken("the size of a chunk is malformed");
+  if (std::min(end, input.size() - 1) > kChunkLineBytesMax) return broken("the size of a chunk is malformed");
   if (end == std::string_view::npos) return {};
+  const std::string_view line = input.substr(0, end);
   const auto [stop, error] = std::from_chars(line.data(), line.data() + line.size(), left_, 16);
   const bool is_number = error == std::errc{} && stop == line.data() + line.size() && !line.empty();
   if (!is_number || left_ > INT64_MAX) return broken("the size of a chunk is malformed");

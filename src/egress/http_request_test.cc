@@ -119,6 +119,14 @@ TEST(HttpRequest, RefusesDoubtfulChunks) {
   }
 }
 
+TEST(HttpRequest, BoundsChunkSizesWhereverTheyAreCut) {
+  const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{4096}}) {
+    EXPECT_EQ(read(head + std::string(17, '0') + "1\r\na\r\n0\r\n\r\n", step).reason, "");
+    EXPECT_NE(read(head + std::string(18, '0') + "1\r\na\r\n0\r\n\r\n", step).reason, "");
+  }
+}
+
 TEST(HttpRequest, BoundsHeads) {
   EXPECT_NE(read("GET / HTTP/1.1\r\nX: " + std::string(kHttpHeadBytesMax, 'x')).reason, "");
   std::string many = "GET / HTTP/1.1\r\n";

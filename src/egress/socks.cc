@@ -46,17 +46,14 @@ SocksRequest read_version_4(std::string_view bytes) {
   if (bytes.size() < kFixedBytes) return {.version = 4};
   if (byte_at(bytes, 1) != kConnect) return broken(4, SocksReply::bad_command);
   const std::size_t user_end = bytes.find('\0', kFixedBytes);
-  if (user_end == std::string_view::npos) {
-    return bytes.size() > kFixedBytes + kUserBytesMax ? broken(4, SocksReply::failed) : SocksRequest{.version = 4};
-  }
+  if (std::min(user_end, bytes.size()) > kFixedBytes + kUserBytesMax) return broken(4, SocksReply::failed);
+  if (user_end == std::string_view::npos) return {.version = 4};
   const std::string_view address = bytes.substr(4, 4);
   const bool has_name = address.starts_with(std::string_view("\0\0\0", 3)) && address[3] != 0;
   if (!has_name) return connect_to(4, host_of(IpFamily::v4, address), {}, port_at(bytes, 2), user_end + 1);
   const std::size_t name_end = bytes.find('\0', user_end + 1);
-  if (name_end == std::string_view::npos) {
-    const bool is_long = bytes.size() > user_end + 1 + kHostBytesMax + 2;
-    return is_long ? broken(4, SocksReply::failed) : SocksRequest{.version = 4};
-  }
+  if (std::min(name_end, bytes.size()) > user_end + 1 + kHostBytesMax) return broken(4, SocksReply::failed);
+  if (name_end == std::string_view::npos) return {.version = 4};
   const std::string_view name = bytes.substr(user_end + 1, name_end - user_end - 1);
   return connect_to(4, parse_host(name), name, port_at(bytes, 2), name_end + 1);
 }

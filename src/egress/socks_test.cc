@@ -51,6 +51,11 @@ TEST(Socks4, ConnectsByAddressAndByName) {
   EXPECT_EQ(request.size, 9U + 12U);
   EXPECT_EQ(read_socks("\x04\x02\0\x50\xcb\0\x71\x07\0"s, false).kind, Kind::broken);
   EXPECT_EQ(read_socks("\x04\x01\0\x50\xcb\0\x71\x07"s + std::string(300, 'u'), false).kind, Kind::broken);
+  const auto with_user = [](std::size_t size) {
+    return "\x04\x01\0\x50\xcb\0\x71\x07"s + std::string(size, 'u') + "\0"s;
+  };
+  EXPECT_EQ(read_socks(with_user(255), false).kind, Kind::connect);
+  EXPECT_EQ(read_socks(with_user(256), false).kind, Kind::broken);
   EXPECT_EQ(make_socks_reply(4, SocksReply::granted)[1], 90);
 }
 

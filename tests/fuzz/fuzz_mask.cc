@@ -1,5 +1,6 @@
-// Fuzzes masking: lengths stay, and pieces make no difference. The values come first, each
-// up to a line end.
+// Fuzzes masking: lengths stay, pieces make no difference, and only what may become a value waits. The values come
+// first, each up to a line end.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
@@ -7,6 +8,20 @@
 #include <vector>
 
 #include "egress/mask.h"
+
+namespace {
+
+// Whether a value may begin at or before the last `waiting` bytes and go on beyond them.
+bool may_become_value(const std::vector<std::string>& values, std::string_view seen, std::size_t waiting) {
+  return std::ranges::any_of(values, [&](const std::string& value) {
+    for (std::size_t size = waiting; size < value.size(); ++size) {
+      if (seen.ends_with(std::string_view(value).substr(0, size))) return true;
+    }
+    return false;
+  });
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace belljar::egress;
@@ -21,7 +36,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string whole = masked(values, rest);
   std::string pieces;
   Mask mask(values);
-  for (std::size_t at = 0; at < rest.size(); at += 3) mask.feed(rest.substr(at, 3), &pieces);
+  for (std::size_t at = 0; at < rest.size(); at += 3) {
+    mask.feed(rest.substr(at, 3), &pieces);
+    const std::string_view seen = rest.substr(0, at + 3);
+    const std::string_view waits = seen.substr(pieces.size());
+    if (!waits.empty() && !may_become_value(values, seen, waits.size())) std::abort();
+  }
   mask.finish(&pieces);
   if (whole.size() != rest.size() || whole != pieces) std::abort();
   return 0;
