@@ -74,24 +74,29 @@ void Mask::feed(std::string_view bytes, std::string* out) {
     bytes = joined;
   }
   const std::size_t cut = keep_from(bytes);
-  const std::size_t start = out->size();
-  out->append(bytes.substr(0, cut));
   const std::string over = cover(bytes, cut);
-  for (std::size_t i = 0; i < std::min(cut, over.size()); ++i) {
-    if (over[i] != '\0') (*out)[start + i] = over[i];
-  }
+  std::size_t end = cut;
+  while (end < over.size() && over[end] != '\0') ++end;
+  put(bytes.substr(0, end), over, out);
   kept_ = bytes.substr(cut);
   covered_ = over.substr(std::min(cut, over.size()));
+  given_ = end - cut;
+}
+
+// Appends the bytes after those that went out already.
+void Mask::put(std::string_view bytes, std::string_view over, std::string* out) const {
+  const std::size_t start = out->size();
+  out->append(bytes.substr(given_));
+  for (std::size_t i = given_; i < std::min(bytes.size(), over.size()); ++i) {
+    if (over[i] != '\0') (*out)[start + i - given_] = over[i];
+  }
 }
 
 void Mask::finish(std::string* out) {
-  const std::string over = cover(kept_, kept_.size());
-  for (std::size_t i = 0; i < over.size(); ++i) {
-    if (over[i] != '\0') kept_[i] = over[i];
-  }
-  *out += kept_;
+  put(kept_, cover(kept_, kept_.size()), out);
   kept_.clear();
   covered_.clear();
+  given_ = 0;
 }
 
 std::string masked(std::span<const std::string> values, std::string_view text) {

@@ -13,7 +13,8 @@ class Mask {
   // `values` outlive it.
   explicit Mask(std::span<const std::string> values) : values_(values) {}
 
-  // Appends what is certain by now; the beginning of a value at the end of the bytes is kept until more comes.
+  // Appends all that is certain by now, and no less: only bytes that a value may begin with, and what comes after them,
+  // wait for more. How the bytes are cut makes no difference.
   void feed(std::string_view bytes, std::string* out);
 
   // Appends what was kept: no more comes.
@@ -22,10 +23,12 @@ class Mask {
  private:
   std::string cover(std::string_view bytes, std::size_t cut) const;
   std::size_t keep_from(std::string_view bytes) const;
+  void put(std::string_view bytes, std::string_view over, std::string* out) const;
 
   std::span<const std::string> values_;
-  std::string kept_;     // as it came
-  std::string covered_;  // what stands in place of its bytes; NUL where they do themselves
+  std::string kept_;       // as it came: the longest end of the bytes that a value may begin with
+  std::string covered_;    // what stands in place of its bytes; NUL where they do themselves
+  std::size_t given_ = 0;  // of its bytes that went out already: covered, whatever comes
 };
 
 std::string masked(std::span<const std::string> values, std::string_view text);

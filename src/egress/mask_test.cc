@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace belljar::egress {
@@ -48,6 +49,50 @@ TEST(Mask, KeepsOnlyWhatMayBeAValue) {
   EXPECT_EQ(out, "data: s\n\n");
   mask.feed("data: sk-", &out);
   EXPECT_EQ(out, "data: s\n\ndata: ");
+  mask.feed("x", &out);
+  EXPECT_EQ(out, "data: s\n\ndata: sk-x");
+}
+
+// The end of a value that another one may begin with is covered whatever comes.
+TEST(Mask, KeepsNothingThatIsCovered) {
+  Mask mask(kValues);
+  std::string out;
+  mask.feed("key: sk-12345678", &out);
+  EXPECT_EQ(out, "key: belljar-pla");
+  mask.feed("abcd", &out);
+  EXPECT_EQ(out, "key: belljar-pla");
+  mask.feed("efgh.", &out);
+  EXPECT_EQ(out, "key: belljar-plajar-plac.");
+  mask.feed("sk-12345678", &out);
+  mask.feed("!", &out);
+  EXPECT_EQ(out, "key: belljar-plajar-plac.belljar-pla!");
+}
+
+// Compared with the plain meaning, at each cut of texts that are made of nothing but beginnings of values.
+TEST(Mask, GivesAllThatIsCertain) {
+  const std::vector<std::string> values = {"abab", "bba", "aabb"};
+  const auto is_value_begun = [&](std::string_view end) {
+    return std::ranges::any_of(
+        values, [&](const std::string& value) { return end.size() < value.size() && value.starts_with(end); });
+  };
+  for (unsigned bits = 0; bits < 1024; ++bits) {
+    std::string text;
+    for (unsigned i = 0; i < 10; ++i) text += (bits >> i & 1U) != 0 ? 'a' : 'b';
+    Mask mask(values);
+    std::string out;
+    for (std::size_t size = 1; size <= text.size(); ++size) {
+      mask.feed(text.substr(size - 1, 1), &out);
+      std::size_t certain = 0;
+      while (certain < size && !is_value_begun(std::string_view(text).substr(certain, size - certain))) ++certain;
+      EXPECT_GE(out.size(), certain) << text.substr(0, size);
+      const std::string whole = masked(values, text.substr(0, size));
+      while (certain < size && whole[certain] != text[certain]) ++certain;
+      EXPECT_LE(out.size(), certain) << text.substr(0, size);
+      EXPECT_EQ(out, whole.substr(0, out.size())) << text.substr(0, size);
+    }
+    mask.finish(&out);
+    EXPECT_EQ(out, masked(values, text));
+  }
 }
 
 }  // namespace

@@ -8,6 +8,8 @@ const http2 = require('http2');
 
 const [address, port, key, certificate, log] = process.argv.slice(2);
 
+let stream;
+
 function answer(request, response, body) {
   const path = request.url.split('?')[0];
   const page = path.replace(/^\/v1/, '');
@@ -30,10 +32,14 @@ function answer(request, response, body) {
     response.writeHead(500, {'x-echo': request.headers.authorization || ''});
     return response.end(seen);
   }
-  if (page === '/events') {
+  if (page === '/stream') {  // an answer that what comes to /push is written to
+    stream = response;
     response.writeHead(200, {'content-type': 'text/event-stream'});
-    response.write('data: one\n\n');
-    return setTimeout(() => response.end('data: two\n\n'), 500);
+    return response.flushHeaders();
+  }
+  if (page === '/push') {
+    if (body.length > 0) stream.write(body); else stream.end();
+    return response.end('pushed');
   }
   response.setHeader('content-length', Buffer.byteLength(seen));
   response.end(seen);
