@@ -22,11 +22,11 @@ bool matches_path(std::string_view pattern, std::string_view path) {
   return path.starts_with(pattern);
 }
 
-// A name that a program made up may be long; the host parser bounds it, so that it can stand in a hint.
-std::string allow_hint(const Host& host, unsigned port) {
-  EgressRule wanted{.host = host};
-  if (!has_port(wanted, port) && port > 0) wanted.ports = {static_cast<std::uint16_t>(port)};
-  return "--allow " + format_egress_rule(wanted);
+// As narrow as can be. Where no rule can allow it, the parser of rules says why.
+std::string rule_hint(const EgressRule& wanted) {
+  const std::string text = format_egress_rule(wanted);
+  const auto rule = parse_egress_rule(text, "nothing");
+  return rule ? "--allow " + text : rule.error().message;
 }
 
 // Whether allow_private lifts the refusal.
@@ -65,8 +65,12 @@ bool Allowlist::names(const Host& host) const {
   return std::ranges::any_of(rules_, [&](const EgressRule& rule) { return names_host(rule, host); });
 }
 
+Decision refuse_name(const Host& host) {
+  return {.reason = "default deny", .hint = rule_hint({.host = host})};
+}
+
 Decision Allowlist::decide(const Host& host, unsigned port) const {
-  Decision decision{.reason = "default deny", .hint = allow_hint(host, port)};
+  Decision decision{.reason = "default deny"};
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     if (!names_host(rules_[i], host)) continue;
     if (has_port(rules_[i], port)) return {.is_allowed = true, .rule = i};
@@ -74,6 +78,7 @@ Decision Allowlist::decide(const Host& host, unsigned port) const {
     decision.rule = i;
     decision.reason = fmt::format("port {} is not in {}", port, describe_rule(rules_[i], i));
   }
+  decision.hint = rule_hint({.host = host, .ports = {static_cast<std::uint16_t>(port)}});
   return decision;
 }
 

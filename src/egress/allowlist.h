@@ -51,6 +51,9 @@ class Allowlist {
   std::vector<EgressRule> rules_;
 };
 
+// The refusal of a name that no rule has, whatever the port.
+Decision refuse_name(const Host& host);
+
 // Whether the rule names the host at this port.
 bool is_for(const EgressRule& rule, const Host& host, unsigned port);
 

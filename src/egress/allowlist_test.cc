@@ -27,7 +27,12 @@ TEST(Allowlist, AllowsNothingWhenEmpty) {
   const Decision decision = none.decide(host("example.org"), 443);
   EXPECT_FALSE(decision.is_allowed);
   EXPECT_EQ(decision.reason, "default deny");
-  EXPECT_EQ(decision.hint, "--allow example.org");
+  EXPECT_EQ(decision.hint, "--allow example.org:443");
+  EXPECT_EQ(refuse_name(host("example.org")).hint, "--allow example.org");
+  EXPECT_EQ(none.decide(host("2001:db8::7"), 80).hint, "--allow [2001:db8::7]:80");
+  for (const std::string_view text : {"127.0.0.1", "::1", "224.0.0.1", "64:ff9b::7f00:1", "localhost"}) {
+    EXPECT_TRUE(none.decide(host(text), 80).hint.starts_with("nothing: ")) << text;
+  }
   EXPECT_FALSE(none.names(host("example.org")));
 }
 

@@ -25,10 +25,12 @@ std::string answer_dns(std::string_view message, const Allowlist& allowlist, Syn
   if (!is_ours) return make_dns_answer(*question, DnsCode::refused, {});
   const Host host{question->name, std::nullopt};
   if (question->name.empty() || !allowlist.names(host)) {
-    const Decision decision = allowlist.decide(host, kHttpsPort);
-    const bool is_host = !question->name.empty();
-    audit.refuse(is_host ? question->name : "a question that is no host name",
-                 {.reason = decision.reason, .hint = is_host ? decision.hint : ""});
+    const Decision no_host{.reason = "default deny", .hint = "nothing: write the host as a rule has it"};
+    if (question->name.empty()) {
+      audit.refuse("a question that is no host name", no_host);
+    } else {
+      audit.refuse(question->name, refuse_name(host));
+    }
     return make_dns_answer(*question, DnsCode::no_such_name, {});
   }
   const bool is_v4 = question->type == kDnsTypeA || question->type == kDnsTypeAny;

@@ -49,7 +49,8 @@ TEST(Ready, ComesBackAsItWas) {
 
 TEST(Audit, AddsUpAndIsBounded) {
   Audit audit;
-  for (int i = 0; i < 3; ++i) audit.refuse("evil.test:443", {.reason = "default deny", .hint = "--allow evil.test"});
+  for (int i = 0; i < 3; ++i)
+    audit.refuse("evil.test:443", {.reason = "default deny", .hint = "--allow evil.test:443"});
   const Audit::Row row = audit.allow("example.org:443", "rule 1 (example.org)");
   EXPECT_EQ(audit.allow("example.org:443", "rule 1 (example.org)"), row);
   audit.add_bytes(row, 10, 20);

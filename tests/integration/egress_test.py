@@ -65,7 +65,7 @@ class Egress(Case):
         refused = self.fetch("curl", "-sS", "https://other.example.org/page")
         self.assertIn("403", refused["stderr"])
         self.assertEqual([{key: denial[key] for key in ("kind", "target", "rule", "hint")} for denial in refused["denials"]],
-                         [{"kind": "network", "target": "other.example.org:443", "rule": "default deny", "hint": "--allow other.example.org"}])
+                         [{"kind": "network", "target": "other.example.org:443", "rule": "default deny", "hint": "--allow other.example.org:443"}])
 
     def test_wget(self):
         self.need("wget")
