@@ -30,6 +30,21 @@ def tls(name, server_name, context=None, pieces=0):
         return str(error.reason)
     except OSError as error:
         return name_of(error.errno)
+def encrypted_hello(name, outer_name):
+    "The kind of record that answers a greeting with an Encrypted Client Hello (extension 0xfe0d) in it: 22 goes on, 21 is an alert."
+    outgoing = ssl.MemoryBIO()
+    client = ssl._create_unverified_context().wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=outer_name)
+    attempt(client.do_handshake)
+    hello = bytearray(outgoing.read()[9:])
+    number = lambda at, size: int.from_bytes(hello[at:at + size], "big")
+    at = 34
+    for size in 1, 2, 1: at += size + number(at, size)  # session, cipher suites, compression
+    extension = b"\\xfe\\x0d" + (200).to_bytes(2, "big") + os.urandom(200)
+    hello[at:at + 2] = (number(at, 2) + len(extension)).to_bytes(2, "big")
+    message = b"\\1" + (len(hello) + len(extension)).to_bytes(3, "big") + hello + extension
+    with socket.create_connection((name, 443), 5) as plain:
+        plain.sendall(b"\\x16\\3\\1" + len(message).to_bytes(2, "big") + message)
+        return plain.recv(1)[0]
 """
 
 HEAD = "GET / HTTP/1.1\r\nHost: allowed.example\r\n"
@@ -68,7 +83,8 @@ class Net15(AllowedTest):
 old = ssl._create_unverified_context(); old.maximum_version = ssl.TLSVersion.TLSv1_2
 report(good=[tls("allowed.example", "allowed.example"), tls("allowed.example", "ALLOWED.example"), tls("allowed.example", "allowed.example", old),
              tls("allowed.example", "allowed.example", pieces=1), tls("allowed.example", "allowed.example", pieces=100)],
-       bad=[tls("allowed.example", name) for name in ("evil.example", None, "sub.allowed.example", "allowed.example.evil.example")] + [tls("allowed.example", "evil.example", old)])
+       bad=[tls("allowed.example", name) for name in ("evil.example", None, "sub.allowed.example", "allowed.example.evil.example")] + [tls("allowed.example", "evil.example", old)],
+       encrypted=[encrypted_hello("allowed.example", name) for name in ("allowed.example", "evil.example")])
 """
         for caller in callers():
             with self.subTest(caller=caller.name):
@@ -78,8 +94,9 @@ report(good=[tls("allowed.example", "allowed.example"), tls("allowed.example", "
                     self.assertTrue(answer.endswith("welcome"), answer)
                 for answer in result.findings["bad"]:
                     self.assertIn("ACCESS_DENIED", answer)
+                self.assertEqual(result.findings["encrypted"], [22, 21])
                 self.assertEqual({name.lower() for _, name, _ in self.tls.visits}, {"allowed.example"})
-                self.assertEqual(sum(denial["count"] for denial in result.record["denials"]), 5)
+                self.assertEqual(sum(denial["count"] for denial in result.record["denials"]), 6)
 
     def test_positive_control(self) -> None:
         self.tls.visits.clear()
