@@ -15,6 +15,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 TOOLS = Path(__file__).resolve().parent
 sys.path.insert(0, str(TOOLS))
+import test_report  # noqa: E402
 from case_counts import Counts, count_cases, not_covered  # noqa: E402
 
 
@@ -107,6 +108,22 @@ class CaseCounts(unittest.TestCase):
 
     def test_not_covered(self):
         self.assertEqual(not_covered("a\nNOT COVERED: swap: this host has none\n"), ["swap: this host has none"])
+
+
+class TestReport(unittest.TestCase):
+    ORDER = ["build", "unit"]
+
+    def row(self, passed: int, commit: str, gaps: list[str]) -> test_report.Row:
+        return test_report.Row("what it tests", Counts(passed, 0, len(gaps)), 7, commit, "2026-01-02", gaps)
+
+    def test_a_page_is_read_as_it_was_written(self):
+        rows = {"build": self.row(1, "abc", []), "unit": self.row(9, "abc+", ["swap: none here", "ports: none"])}
+        self.assertEqual(test_report.read(test_report.render(rows, self.ORDER)), rows)
+
+    def test_rows_add_up_and_old_suites_go(self):
+        page = test_report.render({"unit": self.row(9, "abc", []), "gone": self.row(5, "abc", [])}, self.ORDER)
+        self.assertIn("\n9 passed, 0 failed\n", page)
+        self.assertNotIn("gone", page)
 
 
 class Steps(unittest.TestCase):
