@@ -111,6 +111,8 @@ constexpr Constant kConstants[] = {
     CONSTANT(MADV_NOHUGEPAGE),
     CONSTANT(MADV_POPULATE_READ),
     CONSTANT(MFD_HUGETLB),
+    CONSTANT(PRIO_PROCESS),
+    CONSTANT(PRIO_USER),
     // sched_setscheduler(2), ioprio_set(2): the class stands above bit 13
     CONSTANT(SCHED_OTHER),
     CONSTANT(SCHED_BATCH),

@@ -4,11 +4,12 @@ import json
 import os
 import subprocess
 import time
+import unittest
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import LIMIT_KEYS, Case, both_callers, main, root_only
+from harness import IS_ROOT, LIMIT_KEYS, Case, both_callers, main, root_only
 
 MIB = 1 << 20
 
@@ -291,6 +292,91 @@ with open("/tmp/file", "rb", buffering=0) as file:
         self.assertIn("mount_size", record.walls("missing"))
         self.assert_refused(self.run_in("--require", "mount_size", "--mount", f"{self.folder}:/out:rw", "--", "true"), 125,
                             "/out", "--collect")
+
+
+# Ways to hold memory, each argument a MiB, that a look at resident sets alone does not see.
+HIDDEN_MEMORY = {
+    "a mapping whose pages were let go": """
+import mmap, sys, time
+kept = []
+for _ in range(int(sys.argv[1]) // 8):
+    area = mmap.mmap(-1, 8 << 20)
+    area.write(b"x" * (8 << 20))
+    area.madvise(mmap.MADV_DONTNEED)
+    kept.append(area)
+time.sleep(2)
+""",
+    "an ended first thread": """
+import ctypes, sys, threading, time
+def hold():
+    kept = bytearray(int(sys.argv[1]) << 20)
+    time.sleep(2)
+    ctypes.CDLL(None)._exit(0)
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).syscall(60, 0)
+""",
+    "many detached segments": """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+libc.shmat.restype = ctypes.c_void_p
+for _ in range(100):
+    libc.shmget(0, 4096, 0o1600)
+for _ in range(int(sys.argv[1]) // 8):
+    segment = libc.shmget(0, 8 << 20, 0o1600)
+    place = libc.shmat(segment, None, 0)
+    ctypes.memset(place, 1, 8 << 20)
+    libc.shmdt(ctypes.c_void_p(place))
+time.sleep(2)
+""",
+}
+PLAIN_MEMORY = "import sys, time; kept = bytearray(int(sys.argv[1]) << 20); time.sleep(2)"
+
+
+class SampledMemory(Case):
+    """Where no control group holds it."""
+
+    as_user = True
+
+    def status(self, program: str, amount: int, **options) -> str:
+        return self.record(self.write("hold.py", program), str(amount), **options)["status"]
+
+    def test_hidden_ways(self):
+        for name, program in HIDDEN_MEMORY.items():
+            with self.subTest(way=name):
+                self.assertEqual(self.status(program, 80), "ok")
+                self.assertEqual(self.status(program, 640), "memory")
+
+    def test_init_can_not_be_blinded(self):
+        program = """
+import ctypes, os, resource, sys
+libc = ctypes.CDLL(None, use_errno=True)
+resource.prlimit(os.getpid(), resource.RLIMIT_NOFILE)
+os.setpriority(os.PRIO_PROCESS, 0, 1)
+os.sched_setaffinity(0, os.sched_getaffinity(0))
+done = []
+def attempt(name, call):
+    try:
+        call()
+        done.append(name)
+    except PermissionError:
+        pass
+attempt("prlimit", lambda: resource.prlimit(1, resource.RLIMIT_NOFILE, (0, 0)))
+attempt("nice", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+attempt("nice of the user", lambda: os.setpriority(os.PRIO_USER, 0, 19))
+attempt("class", lambda: os.sched_setscheduler(1, os.SCHED_IDLE, os.sched_param(0)))
+attempt("processors", lambda: os.sched_setaffinity(1, [0]))
+print(done)
+"""
+        self.assertEqual(self.ok(self.write("blind.py", program)), "[]\n")
+
+    @unittest.skipUnless(IS_ROOT, "only root can be in groups at will")
+    def test_a_caller_in_many_groups(self):
+        program = self.write("hold.py", PLAIN_MEMORY)
+        groups = ",".join(str(group) for group in range(10000, 10800))
+        argv = self.argv("run", "--json", program, "640")
+        argv[argv.index("--clear-groups")] = f"--groups={groups}"
+        run = subprocess.run(argv, env=self.environment(), cwd=self.folder, capture_output=True, timeout=60)
+        self.assertEqual(json.loads(run.stdout)["status"], "memory")
 
 
 class DiskRates(Case):

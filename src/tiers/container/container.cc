@@ -125,6 +125,12 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
             "an unmasked /proc (--security-opt systempaths=unconfined)"};
       }
       break;
+    case SetupStep::sample:
+      return {
+          ErrorCode::internal,
+          fmt::format("what the sandbox's processes hold could not be read any more ({}), so that its limits could not "
+                      "be kept; it was ended",
+                      errno_text(frame.errno_value))};
     default:
       break;
   }

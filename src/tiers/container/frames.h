@@ -40,7 +40,8 @@ namespace belljar::container {
   STEP(working_folder, "entering the working folder")                                          \
   STEP(seccomp, "installing the seccomp filter")                                               \
   STEP(kernel, "starting the user-space kernel")                                               \
-  STEP(fork_program, "forking the program")
+  STEP(fork_program, "forking the program")                                                    \
+  STEP(sample, "reading what its processes hold")
 
 enum class SetupStep : std::uint32_t {
 #define STEP(name, text) name,

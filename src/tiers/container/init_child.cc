@@ -386,7 +386,9 @@ void reap_until_end(const InitPlan& plan, const Received& received, const Kernel
     }
     // A stream of ended orphans must not keep the sampler from its work.
     if (info.si_pid != 0 && !(sampler.is_needed() && sampler.is_due())) continue;
-    if (sampler.sample() == Sampler::Verdict::memory_exceeded) {
+    const Sampler::Verdict verdict = sampler.sample();
+    if (verdict == Sampler::Verdict::blind) give_up(plan, SetupStep::sample, -sampler.failure());
+    if (verdict == Sampler::Verdict::memory_exceeded) {
       Frame frame{};
       frame.kind = FrameKind::memory_exceeded;
       send_frame(plan, frame);

@@ -109,8 +109,10 @@ class Sampler {
   bool is_needed() const { return limits_.memory_bytes > 0 || limits_.millicpus > 0; }
   // Whether the last sample is old enough.
   bool is_due() const;
-  enum class Verdict { within, memory_exceeded };
+  enum class Verdict { within, memory_exceeded, blind };
   Verdict sample();
+  // The errno of what could not be read, after Verdict::blind.
+  int failure() const { return failure_; }
 
  private:
   struct Totals {
@@ -129,9 +131,22 @@ class Sampler {
     std::size_t count = 0;
   };
 
-  // Calls visit(pid, descriptor of its folder in /proc).
+  struct Held {
+    std::uint64_t pid = 0;
+    std::uint64_t threads = 0;
+    std::uint64_t own_bytes = 0;     // anonymous, swapped out ones too
+    std::uint64_t shared_bytes = 0;  // resident
+    std::uint64_t table_bytes = 0;
+    bool is_shown = false;
+  };
+
+  void note(int error);
+  Held read_held(int folder_fd);
   template <typename Visit>
-  void for_each_process(Visit visit);
+  void for_each_memory(Visit visit);
+  std::uint64_t detached_segment_bytes();
+  std::uint64_t nameless_shared_bytes();
+  void look_at_nameless();
   Totals add_up();
   void add_times(std::uint64_t pid, const char* stat, std::uint64_t* totals_ms);
   std::uint64_t measure_memory();
@@ -143,7 +158,10 @@ class Sampler {
   int proc_fd_ = -1;
   std::uint64_t last_ms_ = 0;          // CLOCK_MONOTONIC at the last sample
   std::uint64_t next_measure_ms_ = 0;  // not before this time
-  int looks_over_limit_ = 0;           // exact measures in a row that were over the limit
+  std::uint64_t nameless_bytes_ = 0;
+  std::uint64_t next_nameless_ms_ = 0;  // not before this time
+  int failure_ = 0;                     // errno
+  int looks_over_limit_ = 0;            // exact measures in a row that were over the limit
   SeenList now_;
   SeenList before_;
   std::size_t next_before_ = 0;
