@@ -410,6 +410,25 @@ bool is_readable(int fd) {
   return fd >= 0 && ::poll(&waiting, 1, 0) > 0;
 }
 
+// Nothing ends a process that the kernel keeps. It keeps its uid range and cgroups, and the watcher waits for it; the
+// caller gets what was written until now, and the reason for which it was killed.
+void leave_to_watcher(const SandboxSpec& spec, std::unique_ptr<RunningSandbox> sandbox, Supervision& supervision,
+                      Outcome* outcome) {
+  constexpr const char* kStillThere =
+      "the kernel had not ended all processes of the sandbox 10 s after they were killed; what it holds is removed "
+      "when it "
+      "has, by itself or by `belljar gc`";
+  supervision.drain();
+  supervision.flush();
+  TierExit exit;
+  exit.error = Error{ErrorCode::internal, kStillThere};
+  judge(spec, supervision.cause(), exit, supervision.output().sink_errno(), outcome);
+  outcome->standard_output = supervision.output().take();
+  outcome->standard_error = supervision.error().take();
+  outcome->warnings = {kStillThere};
+  sandbox.release()->abandon();  // the object stays: its processes may write to its pipes
+}
+
 Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   TRY_VOID(validate(spec));
   const Tier* tier = TRY(find_tier(spec.tier));
@@ -428,11 +447,9 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.limits = spec.limits;
   outcome.isolation = sandbox->isolation();
   if (!supervision.watch_until_ended()) {
-    // Nothing can end such a process from user space. It keeps its uid range and cgroups; the watcher waits for it.
-    sandbox.release()->abandon();
-    return fail(ErrorCode::internal,
-                "the kernel did not end the sandbox's processes within 10 s of being told to; "
-                "`belljar gc` cleans up once it has");
+    outcome.duration_ms = monotonic_ms() - called_us / 1000;
+    leave_to_watcher(spec, std::move(sandbox), supervision, &outcome);
+    return outcome;
   }
   const std::uint64_t ended_us = monotonic_us();
   const std::uint64_t started_us = sandbox->started_us();

@@ -1,5 +1,6 @@
 """How a run ends and what is said of it: exit statuses, signals, deadlines, limits, background children."""
 
+import json
 import random
 import signal
 import threading
@@ -120,6 +121,56 @@ class Deadline(Case):
         record = self.record("--timeout", "700ms", "--", "sh", "-c", "while :; do :; done & while :; do :; done")
         self.assertEqual(record["status"], "timeout")
         self.assertGreater(record["usage"]["cpu_user_ms"] + record["usage"]["cpu_system_ms"], 100)
+
+
+@root_only
+class KeptByTheKernel(Case):
+    """Processes that do not end when they are killed: in a frozen control group of version 1 (cgroups(7))."""
+
+    FREEZER = Path("/sys/fs/cgroup/freezer")
+
+    def test_what_was_written_and_why_it_was_killed(self):
+        if not (self.FREEZER / "cgroup.procs").exists():
+            self.not_covered("processes that the kernel does not end", "no freezer of version 1 is mounted here")
+        group = self.FREEZER / self.folder.name
+        group.mkdir()
+        self.addCleanup(group.rmdir)
+        run = self.start("run", "--json", "--timeout", "3s", "-e", "MARK=" + self.folder.name, "--",
+                         "sh", "-c", "echo written; sleep 60")
+        try:
+            program = self.wait_for_program()
+            (group / "cgroup.procs").write_text(str(program))
+            (group / "freezer.state").write_text("FROZEN")
+            out, _ = run.communicate(timeout=60)
+        finally:
+            (group / "freezer.state").write_text("THAWED")
+        record = json.loads(out)
+        self.assertEqual((record["status"], record["stdout"]), ("timeout", "written\n"))
+        self.assertIn("had not ended", " ".join(record["warnings"]))
+        self.assertEqual(self.belljar("gc").status, 0)
+        self.wait_until(lambda: not processes_with("MARK=" + self.folder.name))
+
+    def wait_for_program(self) -> int:
+        mark = f"MARK={self.folder.name}".encode()
+        found: list[int] = []
+
+        def look() -> bool:
+            for entry in Path("/proc").glob("[0-9]*"):
+                try:
+                    if mark in (entry / "environ").read_bytes() and b"sleep" in (entry / "cmdline").read_bytes()[:6]:
+                        found.append(int(entry.name))
+                except OSError:
+                    continue
+            return bool(found)
+
+        self.wait_until(look)
+        return found[0]
+
+    def wait_until(self, holds):
+        end = time.monotonic() + 30
+        while not holds():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
 
 
 @both_callers

@@ -10,6 +10,18 @@ from harness import IS_ROOT, Case, both_callers, main, root_only, shared_folder
 
 
 @both_callers
+class Devices(Case):
+    def test_they_can_be_used_and_not_changed(self):
+        before = os.stat("/dev/full")
+        script = ("for node in null zero full random urandom tty; do touch -m -d @1 /dev/$node 2>/dev/null && echo $node; done\n"
+                  "chmod 600 /dev/null 2>/dev/null && echo mode\n"
+                  "echo x > /dev/null && head -c 2 /dev/zero | od -An -tx1")
+        self.assertEqual(self.ok("--", "sh", "-c", script), " 00 00\n")
+        after = os.stat("/dev/full")
+        self.assertEqual((after.st_mode, after.st_mtime), (before.st_mode, before.st_mtime))
+
+
+@both_callers
 class Mounts(Case):
     def make(self, name: str) -> Path:
         path = self.folder / name

@@ -235,6 +235,7 @@ class ContainerSandbox final : public RunningSandbox {
   void see_space(const SpaceUse& use);
   void look_at_space();
   void read_process_usage();
+  void deny_memory();
   void read_group_usage();
   void read_egress_report();
   void read_kernel_stop();
@@ -320,6 +321,7 @@ void ContainerSandbox::read_frames() {
         exit_.signal = SIGKILL;
         exit_.hit_memory_limit = true;
         exit_.usage.oom_kills = 1;
+        deny_memory();
         break;
       case FrameKind::kernel_stopped:
         has_kernel_stopped_ = true;
@@ -392,6 +394,11 @@ std::uint64_t ContainerSandbox::started_us() const {
   return executed >= called_us_ && executed <= monotonic_us() ? executed : 0;
 }
 
+void ContainerSandbox::deny_memory() {
+  exit_.denials.push_back({"memory", "more memory", limit_sentence(limit_row("memory"), spec_.limits.memory.value),
+                           "--memory", exit_.usage.oom_kills});
+}
+
 void ContainerSandbox::read_group_usage() {
   if (spec_.account == Account::of_failures && exit_.exit_code == 0) return;
   const auto usage = cgroups_->usage();
@@ -406,10 +413,7 @@ void ContainerSandbox::read_group_usage() {
   exit_.usage.processes_peak = usage->tasks_peak > own ? usage->tasks_peak - own : 0;
   exit_.hit_memory_limit = usage->oom_kills > 0;
   exit_.hit_tasks_limit = usage->task_refusals > 0;
-  if (usage->oom_kills > 0) {
-    exit_.denials.push_back({"memory", "more memory", limit_sentence(limit_row("memory"), spec_.limits.memory.value),
-                             "--memory", usage->oom_kills});
-  }
+  if (usage->oom_kills > 0) deny_memory();
   if (usage->task_refusals > 0) {
     exit_.denials.push_back({"tasks", "a new process or thread",
                              fmt::format("at most {} tasks", spec_.limits.tasks.value), "--tasks",

@@ -344,6 +344,8 @@ ProgramStreams make_streams(const InitPlan& plan) {
 }
 
 int start_program(const InitPlan& plan, const ProgramStreams& streams, const KernelParts& kernel) {
+  // Not after the vfork: on a busy host the program may have run for long before this process goes on.
+  const std::uint64_t start_us = now_us();
   volatile int exec_errno = 0;  // shared with the child, which runs in this memory until it executes
   const pid_t program = ::vfork();
   if (program == 0) {
@@ -358,7 +360,7 @@ int start_program(const InitPlan& plan, const ProgramStreams& streams, const Ker
     send_frame(plan, frame);
     ::_exit(1);
   }
-  plan.seen.program_start_us = now_us();
+  plan.seen.program_start_us = start_us;
   for (const int end : {streams.in, streams.out, streams.err}) ::close(end);
   if (plan.report_write >= 0) ::close(plan.report_write);
   // So that init runs at once when the program ends, before what the program leaves behind changes what is reported.

@@ -56,6 +56,9 @@ void clone_own_mounts(const InitPlan& plan, ClonedMounts* cloned) {
   for (unsigned i = 0; i < kDeviceNodeCount; ++i) {
     cloned->devices[i] =
         check(plan, SetupStep::mount_dev, host::clone_mount(dev, kDeviceNodes[i], host::Recursion::no));
+    // The host's own nodes: their times and modes are not the program's to change. Devices are written to all the same.
+    constexpr std::uint64_t kLocked = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    check(plan, SetupStep::mount_dev, host::set_mount_attributes(cloned->devices[i], kLocked, -1, host::Recursion::no));
   }
   ::close(dev);
 }
