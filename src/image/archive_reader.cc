@@ -9,16 +9,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <set>
+#include <utility>
 
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "image/gzip_stream.h"
 #include "spec/errors.h"
 
 namespace belljar {
 namespace {
 
-constexpr std::size_t kReadBytes = std::size_t{1} << 20;
+constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 
 // Top-level folders of a root file system, which no saved image has.
 constexpr std::string_view kSystemFolders[] = {"bin", "boot", "dev",  "etc", "home", "lib", "lib64", "media", "mnt",
@@ -64,6 +66,13 @@ bool is_packed_once_at_most(archive* reader) {
 }
 
 constexpr std::string_view kPackedTwice = "a packed stream inside a packed stream is not taken; pack it once";
+
+ByteSource begin_with(std::string begin, ByteSource rest) {
+  return [begin = std::move(begin), rest = std::move(rest), is_begun = false]() mutable -> Result<std::string_view> {
+    if (std::exchange(is_begun, true) || begin.empty()) return rest();
+    return std::string_view(begin);
+  };
+}
 
 // Reads the tar entries of an unpacked stream.
 class TarEntries {
@@ -240,7 +249,24 @@ ByteSource read_from(int fd) {
 
 UnpackedStream::UnpackedStream(ByteSource source) : feed_{.source = std::move(source), .error = {}} {}
 
+// Looks at how the stream begins, to have gzip unpacked by what checks it.
+Result<void> UnpackedStream::look_for_gzip() {
+  std::string begin;
+  while (begin.size() < 2) {
+    const std::string_view piece = TRY(feed_.source());
+    if (piece.empty()) break;
+    begin += piece;
+  }
+  is_gzip_ = is_gzip(begin);
+  feed_.source = begin_with(std::move(begin), std::move(feed_.source));
+  if (is_gzip_) {
+    feed_.source = [gzip = std::make_shared<GzipStream>(std::move(feed_.source))] { return gzip->next(); };
+  }
+  return {};
+}
+
 Result<void> UnpackedStream::open() {
+  TRY_VOID(look_for_gzip());
   reader_ = new_reader();
   support_packing(reader_.get());
   ::archive_read_support_format_raw(reader_.get());
@@ -251,7 +277,9 @@ Result<void> UnpackedStream::open() {
   if (feed_.error) return std::unexpected(*feed_.error);
   if (result == ARCHIVE_EOF) return refuse("it is empty");
   if (result < ARCHIVE_WARN) return refuse(fmt::format("can't be unpacked: {}", reader_error(reader_.get())));
-  if (!is_packed_once_at_most(reader_.get())) return refuse(kPackedTwice);
+  const bool is_packed = ::archive_filter_count(reader_.get()) > 1;
+  if (!is_packed_once_at_most(reader_.get()) || (is_gzip_ && is_packed)) return refuse(kPackedTwice);
+  is_packed_ = is_gzip_ || is_packed;
   return {};
 }
 
@@ -293,7 +321,7 @@ Result<std::string> unpack_layer(const ByteSource& source, Whiteouts whiteouts, 
   EndOfStream end;
   const auto hashed = [&]() -> Result<std::string_view> {
     const std::string_view piece = TRY(stream.next());
-    hash.update(piece);
+    if (stream.is_packed()) hash.update(piece);
     end.see(piece);
     return piece;
   };
@@ -309,7 +337,7 @@ Result<std::string> unpack_layer(const ByteSource& source, Whiteouts whiteouts, 
     return refuse("the archive has no end mark: it is cut off");
   while (!TRY(source()).empty()) {  // what may come after the end of a packed stream
   }
-  return hash.finish();
+  return stream.is_packed() ? hash.finish() : "";
 }
 
 Result<ArchiveListing> list_archive(int fd) {

@@ -20,7 +20,7 @@ namespace belljar {
 // Gives the next piece of a stream, valid until the next call; empty at the end.
 using ByteSource = std::function<Result<std::string_view>()>;
 
-// Reads pieces of at most 1 MiB from a descriptor.
+// Reads pieces of at most 256 KiB from a descriptor.
 ByteSource read_from(int fd);
 
 // A source that libarchive reads from, and the error with which it ended.
@@ -34,7 +34,8 @@ struct ArchiveCloser {
 };
 using ArchivePtr = std::unique_ptr<archive, ArchiveCloser>;
 
-// A stream as it is, or unpacked where it is packed by gzip, zstd or xz (once: no packed stream in another).
+// A stream as it is, or unpacked where it is packed by gzip, zstd or xz (once: no packed stream in another). Whatever
+// checksums the packing has are checked.
 class UnpackedStream {
  public:
   explicit UnpackedStream(ByteSource source);
@@ -44,16 +45,23 @@ class UnpackedStream {
   // The next piece, valid until the next call; empty at the end. Errors: bad_image.
   Result<std::string_view> next();
 
+  // Whether next() gives anything but the bytes of the source; true before the first call of it.
+  bool is_packed() const { return is_packed_; }
+
  private:
   Result<void> open();
+  Result<void> look_for_gzip();
 
   ArchiveFeed feed_;
   ArchivePtr reader_;
+  bool is_gzip_ = false;
+  bool is_packed_ = true;
 };
 
 // Reads a layer (or, with Whiteouts::literal, a root file system) as a tar stream, packed or not, and has `writer` make
-// what it holds. Reads the stream to its end, whatever the archive says. Returns the SHA-256 of the unpacked stream.
-// Errors: bad_image, no_resources.
+// what it holds. Reads the stream to its end, whatever the archive says. Returns the SHA-256 of the unpacked stream
+// where it was packed; nothing where it was not, since whoever feeds the stream has that of its bytes. Errors:
+// bad_image, no_resources.
 Result<std::string> unpack_layer(const ByteSource& source, Whiteouts whiteouts, TreeWriter& writer);
 
 // One member of an archive in which an image was saved.

@@ -27,9 +27,9 @@ using test_tar::Entry;
 using test_tar::pax_record;
 using testing::HasSubstr;
 
-std::string gzip(const std::string& bytes) {
+std::string gzip(const std::string& bytes, int level = 6) {
   z_stream stream{};
-  EXPECT_EQ(::deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  EXPECT_EQ(::deflateInit2(&stream, level, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
   std::string packed(::deflateBound(&stream, bytes.size()) + 64, '\0');
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -123,7 +123,7 @@ TEST_F(ArchiveReaderTest, UnpacksEveryPacking) {
   for (const std::string& bytes : {plain, gzip(plain), zstd(plain), xz(plain)}) {
     const auto diff_id = unpack(bytes);
     ASSERT_TRUE(diff_id.has_value()) << diff_id.error().message;
-    EXPECT_EQ(*diff_id, sha256_of(plain));
+    EXPECT_EQ(*diff_id, bytes == plain ? "" : sha256_of(plain));
     EXPECT_EQ(content("etc/motd"), "hello");
     EXPECT_EQ(content("big"), big);
     EXPECT_EQ(fs::read_symlink(root_ / "link"), "etc/motd");
@@ -137,8 +137,39 @@ TEST_F(ArchiveReaderTest, TakesAnEmptyLayer) {
 
 TEST_F(ArchiveReaderTest, HashesTheStreamToItsEnd) {
   const std::string padded = archive({{.name = "f", .content = "x"}}) + std::string(100'000, '\0');
-  EXPECT_EQ(unpack(padded).value_or(""), sha256_of(padded));
-  EXPECT_EQ(unpack(gzip(padded)).value_or(""), sha256_of(padded));
+  for (const std::string& packed : {gzip(padded), zstd(padded), xz(padded)}) {
+    EXPECT_EQ(unpack(packed).value_or(""), sha256_of(padded));
+  }
+}
+
+TEST_F(ArchiveReaderTest, HoldsGzipAgainstItsChecksumAndLength) {
+  const std::string plain = archive({{.name = "f", .content = std::string(300'000, 'x')}, {.name = "g"}});
+  const std::string sound = gzip(plain);
+  const auto with_byte_changed = [&sound](std::size_t from_end) {
+    std::string bytes = sound;
+    bytes[bytes.size() - from_end] ^= 1;
+    return bytes;
+  };
+  ASSERT_TRUE(unpack(sound));
+  EXPECT_THAT(refusal(with_byte_changed(8)), HasSubstr("damaged: incorrect data check"));
+  EXPECT_THAT(refusal(with_byte_changed(4)), HasSubstr("damaged: incorrect length check"));
+  for (const std::size_t missing : {std::size_t{1}, std::size_t{8}, std::size_t{9}, sound.size() - 3}) {
+    EXPECT_THAT(refusal(sound.substr(0, sound.size() - missing)), HasSubstr("damaged: it is cut off")) << missing;
+  }
+  // A content that is damaged so that it can still be unpacked.
+  std::string stored = gzip(plain, 0);
+  ASSERT_TRUE(unpack(stored));
+  stored[100'000] = 'y';
+  EXPECT_THAT(refusal(stored), HasSubstr("damaged: incorrect data check"));
+}
+
+TEST_F(ArchiveReaderTest, ReadsEveryMemberOfAGzipStream) {
+  const std::string plain = archive({{.name = "f", .content = std::string(5000, 'x')}, {.name = "g", .content = "y"}});
+  const std::string members = gzip(plain.substr(0, 3000)) + gzip("") + gzip(plain.substr(3000));
+  EXPECT_EQ(unpack(members).value_or(""), sha256_of(plain));
+  EXPECT_EQ(unpack(members + std::string(2000, '\0')).value_or(""), sha256_of(plain)) << "padded, as tapes are";
+  EXPECT_THAT(refusal(members + "more"), HasSubstr("damaged: incorrect header check"));
+  EXPECT_THAT(refusal(members + gzip(plain).substr(0, 15)), HasSubstr("damaged: it is cut off"));
 }
 
 TEST_F(ArchiveReaderTest, TakesTheBytesOfNamesAsTheyAre) {
@@ -226,6 +257,7 @@ TEST_F(ArchiveReaderTest, RefusesWhatIsNoTar) {
 TEST_F(ArchiveReaderTest, RefusesPackedInPacked) {
   const std::string plain = archive({{.name = "f", .content = "x"}});
   EXPECT_THAT(refusal(gzip(gzip(plain))), HasSubstr("pack it once"));
+  EXPECT_THAT(refusal(gzip(xz(plain))), HasSubstr("pack it once"));
   EXPECT_THAT(refusal(zstd(gzip(plain))), HasSubstr("pack it once"));
   const auto listing = list(gzip(xz(plain)));
   ASSERT_FALSE(listing.has_value());

@@ -24,7 +24,8 @@
 namespace belljar {
 namespace {
 
-constexpr std::size_t kPipeBytes = std::size_t{1} << 20;  // the most that an ordinary user may ask for: pipe(7)
+constexpr std::size_t kPipeBytes = std::size_t{1} << 20;     // the most that an ordinary user may ask for: pipe(7)
+constexpr std::size_t kPieceBytes = std::size_t{256} << 10;  // still in the processor's cache when it is handed on
 constexpr std::string_view kArchiveFile = "archive";
 
 std::unexpected<Error> refuse(std::string why) {
@@ -62,7 +63,7 @@ Result<bool> feed_bytes(int pipe_fd, std::string_view bytes, Deadline deadline) 
 // Feeds the blob to the pipe; returns its SHA-256, or nothing when the reader ended before the blob did.
 Result<std::string> feed_blob(const Blob& blob, int pipe_fd, Deadline deadline) {
   Sha256 hash;
-  std::string buffer(kPipeBytes, '\0');
+  std::string buffer(kPieceBytes, '\0');
   for (std::uint64_t done = 0; done < blob.size;) {
     const ssize_t count =
         ::pread(blob.file->get(), buffer.data(), std::min<std::uint64_t>(buffer.size(), blob.size - done),
@@ -189,19 +190,22 @@ class Loader {
       digests.push_back(fed.digest);
       record_.layers.push_back({.digest = fed.digest, .diff_id = fed.report.diff_id, .size = layer.blob.size});
     }
-    return finish(tree_of(digests, plan.whiteouts), counts);
+    return finish(tree_of(digests, plan.whiteouts, record_.config.working_folder), counts);
   }
 
   // A layer counts as known by its digest, which was computed here, and never by what it unpacks to, which was computed
-  // by a process that the layer may have taken over: it could claim to be a layer that other images have too.
-  static std::string tree_of(const std::vector<std::string>& digests, Whiteouts whiteouts) {
+  // by a process that the layer may have taken over: it could claim to be a layer that other images have too. The
+  // working folder is part of a tree, which has it made.
+  static std::string tree_of(const std::vector<std::string>& digests, Whiteouts whiteouts,
+                             const std::string& working_folder) {
     std::string text = whiteouts == Whiteouts::applied ? "layers 1\n" : "rootfs 1\n";
     for (const std::string& digest : digests) text += digest + '\n';
+    if (!working_folder.empty()) text += fmt::format("workdir {}\n", working_folder);
     return sha256_of(text);
   }
 
   // The tree that the plan must lead to; empty where only reading the layers can tell.
-  static std::string expected_tree(const ImagePlan& plan) {
+  std::string expected_tree(const ImagePlan& plan) const {
     std::vector<std::string> digests;
     for (const PlannedLayer& layer : plan.layers) {
       // A docker archive names what its layers unpack to, and mostly has them unpacked.
@@ -209,7 +213,7 @@ class Loader {
       if (digest.empty()) return "";
       digests.push_back(digest);
     }
-    return tree_of(digests, plan.whiteouts);
+    return tree_of(digests, plan.whiteouts, record_.config.working_folder);
   }
 
   Result<FedLayer> unpack(const PlannedLayer& layer, Whiteouts whiteouts, const TreeCounts& counts) {
@@ -230,6 +234,7 @@ class Loader {
     const std::string text = TRY(named(layer, process.finish(deadline_)));
     FedLayer fed{.report = TRY(named(layer, read_unpack_report(text))), .digest = digest};
     if (fed.digest.empty()) return refuse("the confined process that reads it ended before the layer did");
+    if (fed.report.diff_id.empty()) fed.report.diff_id = fed.digest;
     if (!layer.digest.empty() && layer.digest != fed.digest) {
       return refuse(fmt::format("the layer sha256:{} has the digest sha256:{}", layer.digest, fed.digest));
     }
@@ -275,7 +280,7 @@ class Loader {
     work.folder = root;
     work.access = access;
     work.run = [&](const ConfinedPlaces& places) {
-      return describe_tree_child(places.folder_fd, access, record_.config.user);
+      return describe_tree_child(places.folder_fd, access, record_.config);
     };
     const std::string text = TRY(run(work));
     TreeDescription described = TRY(read_description_report(text));

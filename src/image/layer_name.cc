@@ -33,7 +33,8 @@ Result<std::string> normal_path(std::string_view written) {
     if (part.size() > kEntryNameBytesMax) {
       return refuse(written, fmt::format("a part of the name is longer than {} bytes", kEntryNameBytesMax));
     }
-    if (++depth > kEntryDepthMax) return refuse(written, fmt::format("deeper than {} folders", kEntryDepthMax));
+    if (++depth > kEntryDepthMax)
+      return refuse(written, fmt::format("the name has more than {} parts", kEntryDepthMax));
     if (!path.empty()) path += '/';
     path += part;
   }

@@ -12,7 +12,7 @@ namespace belljar {
 
 inline constexpr std::size_t kEntryPathBytesMax = 4095;
 inline constexpr std::size_t kEntryNameBytesMax = 255;
-inline constexpr std::size_t kEntryDepthMax = 128;
+inline constexpr std::size_t kEntryDepthMax = 128;  // parts of a name: the folders, and what is in the last
 
 // Where ".wh.NAME" stands for the removal of NAME, and where it is a name as any other.
 enum class Whiteouts { applied, literal };

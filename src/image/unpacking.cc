@@ -81,6 +81,36 @@ Result<void> give_hosts(int root_fd) {
   return fail(ErrorCode::no_resources, "no room for /etc/hosts");
 }
 
+bool is_provided(std::string_view path) {
+  const std::string_view name = path.substr(1, path.find('/', 1) - 1);
+  return std::ranges::find(kProvided, name) != std::end(kProvided);
+}
+
+// Makes what is missing of the folder in which the image wants its programs to start, as other tools do. Links lead
+// where they would with the tree as "/".
+Result<void> give_working_folder(int root_fd, std::string_view path) {
+  if (path.empty() || is_provided(path)) return {};
+  const auto refuse = [&path](int error) {
+    return fail(ErrorCode::bad_image,
+                fmt::format("the image's WorkingDir {} can't be made: {}", quote(path), errno_text(error)));
+  };
+  auto folder = host::open_in_root(root_fd, "/", O_PATH | O_DIRECTORY);
+  for (std::size_t end = 0; folder && end < path.size();) {
+    const std::size_t begin = end + 1;
+    end = std::min(path.find('/', begin), path.size());
+    const std::string name(path.substr(begin, end - begin));
+    const std::string above_and_name(path.substr(0, end));
+    auto next = host::open_in_root(root_fd, above_and_name.c_str(), O_PATH | O_DIRECTORY);
+    if (!next && next.error().value == ENOENT) {
+      if (::mkdirat(folder->get(), name.c_str(), 0755) != 0) return refuse(errno);
+      next = open_at(folder->get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+      if (next && ::fchmod(next->get(), 0755) != 0) return refuse(errno);
+    }
+    folder = std::move(next);
+  }
+  return folder ? Result<void>() : refuse(folder.error().value);
+}
+
 Result<bool> is_empty(int root_fd, const std::string& name) {
   auto folder = open_at(root_fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   DIR* const stream = folder ? ::fdopendir(folder->get()) : nullptr;
@@ -132,10 +162,14 @@ Result<std::vector<ImagePart>> look_at_top(int root_fd) {
   return parts;
 }
 
-Result<Json> describe_tree(int root_fd, FolderAccess access, std::string_view user) {
-  if (access == FolderAccess::read_write) TRY_VOID(give_hosts(root_fd));
+Result<Json> describe_tree(int root_fd, FolderAccess access, const ImageConfig& config) {
+  if (access == FolderAccess::read_write) {
+    TRY_VOID(give_hosts(root_fd));
+    TRY_VOID(give_working_folder(root_fd, config.working_folder));
+  }
   const std::vector<ImagePart> parts = TRY(look_at_top(root_fd));
-  const UserIds ids = TRY(resolve_user(user, read_in_tree(root_fd, "etc/passwd"), read_in_tree(root_fd, "etc/group")));
+  const UserIds ids =
+      TRY(resolve_user(config.user, read_in_tree(root_fd, "etc/passwd"), read_in_tree(root_fd, "etc/group")));
   return Json{{"parts", parts_to_json(parts)}, {"uid", ids.uid}, {"gid", ids.gid}};
 }
 
@@ -160,7 +194,7 @@ Result<UnpackReport> read_unpack_report(std::string_view text) {
   const Json json = TRY(read_report(text));
   UnpackReport unpacked;
   const std::string diff_id = TRY(read_text(json, "diff_id"));
-  unpacked.diff_id = TRY(parse_digest("sha256:" + diff_id));
+  if (!diff_id.empty()) unpacked.diff_id = TRY(parse_digest("sha256:" + diff_id));
   unpacked.counts = TRY(read_counts(json));
   return unpacked;
 }
@@ -212,8 +246,8 @@ Result<void> read_plain_report(std::string_view text) {
   return {};
 }
 
-std::string describe_tree_child(int root_fd, FolderAccess access, std::string_view user) {
-  const auto described = describe_tree(root_fd, access, user);
+std::string describe_tree_child(int root_fd, FolderAccess access, const ImageConfig& config) {
+  const auto described = describe_tree(root_fd, access, config);
   return described ? report(*described) : error_report(described.error());
 }
 

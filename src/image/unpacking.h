@@ -17,7 +17,7 @@ namespace belljar {
 
 // Unpacking a layer, or copying a folder, into the folder "root" of ConfinedPlaces::folder_fd.
 struct UnpackReport {
-  std::string diff_id;  // 64 hexadecimal digits
+  std::string diff_id;  // 64 hexadecimal digits; empty for a layer that was not packed: then it is the layer's digest
   TreeCounts counts;
 };
 std::string unpack_layer_child(int input_fd, const ConfinedPlaces& places, Whiteouts whiteouts, LayerPlace place,
@@ -33,12 +33,12 @@ std::string expand_archive_child(int input_fd, int folder_fd, std::string_view n
 Result<void> read_plain_report(std::string_view report);
 
 // A look at a whole tree, whose root `root_fd` is. With FolderAccess::read_write it also gets an /etc/hosts, if it has
-// an /etc and none in it.
+// an /etc and none in it, and the working folder of `config`, if it lacks that.
 struct TreeDescription {
   std::vector<ImagePart> parts;
   UserIds user;
 };
-std::string describe_tree_child(int root_fd, FolderAccess access, std::string_view user);
+std::string describe_tree_child(int root_fd, FolderAccess access, const ImageConfig& config);
 Result<TreeDescription> read_description_report(std::string_view report);
 
 }  // namespace belljar

@@ -137,6 +137,23 @@ class Forms(ImageCase):
                 self.assert_runs(name)
                 self.assertEqual(self.ok("--image", name, "--", "cat", "/etc/.wh.kept"), "no whiteout here")
 
+    def test_a_damaged_packed_root_file_system_is_refused(self):
+        sound = pack(self.busybox().file("etc/mark", random.Random(3).randbytes(200_000)).tar(), "gzip")
+        self.load("sound", self.written("sound.tar.gz", sound))
+        ends = {"its checksum": -8, "its length": -1}
+        for what, at in {**ends, "a content that does not pack": -100_000}.items():
+            with self.subTest(damaged=what):
+                bytes_ = bytearray(sound)
+                bytes_[at] ^= 0x10
+                ended = self.images("load", "damaged", self.written("damaged.tar.gz", bytes(bytes_)))
+                self.assert_refused(ended, 125, "damaged.tar.gz: can't be unpacked: its gzip stream is damaged")
+        self.assertEqual(self.names(), ["sound"])
+        self.assert_nothing_half()
+
+    def written(self, name: str, content: bytes) -> Path:
+        (self.work / name).write_bytes(content)
+        return self.work / name
+
     def test_indexes_in_indexes_and_other_platforms(self):
         image = self.layered("gzip")
         other = {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:" + "0" * 64, "size": 3,
@@ -212,6 +229,29 @@ class Configuration(ImageCase):
         self.assertEqual(self.ok("--image", "app", "--workdir", "/etc", "-e", "GREETING=bye", "--", "sh", "-c",
                                  "pwd; echo $GREETING"), "/etc\nbye\n")
         self.assertEqual(self.inspect("app")["config"]["user"], "app")
+
+    def test_its_working_folder_is_made_where_it_is_missing(self):
+        where = Layer().folder("opt/full").file("opt/full/x").link("short", "/opt/full").file("file")
+        for number, path in enumerate(("/srv/app/deep", "opt/full/new", "/short/linked", "/new")):
+            with self.subTest(path=path):
+                shutil.rmtree(self.work / "tree", ignore_errors=True)
+                name = f"n{number}"
+                self.load(name, self.saved(where, WorkingDir=path))
+                text = self.ok("--image", name, "--", "sh", "-c", "pwd -P; stat -c '%a %u %g' .; ls; touch x 2>/dev/null || echo kept")
+                real = {"/short/linked": "/opt/full/linked", "opt/full/new": "/opt/full/new"}.get(path, path)
+                self.assertEqual(text, f"{real}\n755 0 0\nkept\n")
+        self.load("root", self.saved_again(where, WorkingDir="/"))
+        self.assertEqual(self.ok("--image", "root", "--", "pwd"), "/\n")
+        self.assert_refused(self.images("load", "bad", self.saved_again(where, WorkingDir="/file/below")), 125,
+                            "the image's WorkingDir \"/file/below\" can't be made: Not a directory")
+
+    def test_a_working_folder_that_is_made_is_in_no_other_image(self):
+        for name, config in (("plain", {}), ("made", {"WorkingDir": "/made/here"}), ("again", {"WorkingDir": "/made/here"})):
+            shutil.rmtree(self.work / "tree", ignore_errors=True)
+            self.load(name, self.saved(**config))
+        self.assertEqual(len(self.trees()), 2)
+        self.assertNotEqual(self.run_in("--image", "plain", "--", "ls", "/made").status, 0)
+        self.assertEqual(self.ok("--image", "again", "--", "pwd"), "/made/here\n")
 
     def test_without_one_the_defaults_stay(self):
         self.load("plain", self.saved())
