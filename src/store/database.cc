@@ -19,14 +19,44 @@ constexpr std::chrono::milliseconds kPatience{10'000};
 // the first to open the database reads the whole log: a run writes some ten pages.
 constexpr int kLogPagesMax = 100;
 
-std::unexpected<Error> failed(sqlite3* connection) {
-  const char* const file = ::sqlite3_db_filename(connection, "main");
+// What to do about a failure; empty where there is nothing that a user could. https://sqlite.org/rescode.html
+std::string_view remedy(int code) {
+  switch (code & 0xFF) {  // the rest of an extended code says more of the place in SQLite
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+    case SQLITE_ERROR:  // a table that is not there: another program's database
+      return "move the file away to begin anew";
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return "another process has held it for ten seconds; end that one, or wait";
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      return "you must be able to write to it, to the -wal and -shm files beside it, and to their folder";
+    case SQLITE_CANTOPEN:
+      return "it must be a file of yours, in a folder that you can write to";
+    case SQLITE_FULL:
+      return "make room on its disk";
+    case SQLITE_IOERR:
+      return "look after its disk";
+    default:
+      return "";
+  }
+}
+
+// `done` is what was to be done with the file: "opened", "used", "read", "written".
+std::unexpected<Error> failed(sqlite3* connection, std::string_view file, std::string_view done) {
   const int code = ::sqlite3_errcode(connection);
-  std::string_view hint;
-  if (code == SQLITE_NOTADB || code == SQLITE_CORRUPT) hint = "; move the file away to begin anew";
-  if (code == SQLITE_BUSY) hint = "; another process has held it for ten seconds";
-  return fail(ErrorCode::store_failed, fmt::format("the record of runs {}: {}{}", file != nullptr ? file : "",
-                                                   ::sqlite3_errmsg(connection), hint));
+  const int error = ::sqlite3_system_errno(connection);
+  const bool is_of_system = (code & 0xFF) == SQLITE_CANTOPEN || (code & 0xFF) == SQLITE_IOERR;
+  std::string message = fmt::format("the record of runs {} can't be {}: {}", file, done, ::sqlite3_errmsg(connection));
+  if (is_of_system && error != 0) message += fmt::format(" ({})", errno_text(error));
+  if (const std::string_view advice = remedy(code); !advice.empty()) message += fmt::format("; {}", advice);
+  return fail(ErrorCode::store_failed, std::move(message));
+}
+
+std::string_view file_of(sqlite3* connection) {
+  const char* const file = ::sqlite3_db_filename(connection, "main");
+  return file == nullptr ? "" : file;
 }
 
 // Called while another connection holds a lock: waits, a little longer each time, until patience ends.
@@ -53,7 +83,8 @@ Result<void> create_private(const std::string& file) {
   const auto made = open_at(AT_FDCWD, file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
   if (made || made.error().value == EEXIST) return {};
   return fail(ErrorCode::store_failed,
-              fmt::format("the record of runs {} can't be made: {}", file, errno_text(made.error().value)));
+              fmt::format("the record of runs {} can't be made: {}; set XDG_STATE_HOME to a folder that you can write",
+                          file, errno_text(made.error().value)));
 }
 
 // The write-ahead log lets readers go on while one writes, and keeps what was committed when a process is killed.
@@ -63,7 +94,9 @@ Result<void> use_log(sqlite3* connection) {
   while (true) {
     const int code = ::sqlite3_exec(connection, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
     if (code == SQLITE_OK) return {};
-    if (code != SQLITE_BUSY || std::chrono::steady_clock::now() >= end) return failed(connection);
+    if (code != SQLITE_BUSY || std::chrono::steady_clock::now() >= end) {
+      return failed(connection, file_of(connection), "opened");
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }
@@ -100,7 +133,8 @@ Result<bool> Statement::step() {
   if (code == SQLITE_ROW) return true;
   ::sqlite3_reset(statement_.get());
   if (code == SQLITE_DONE) return false;
-  return failed(::sqlite3_db_handle(statement_.get()));
+  sqlite3* const connection = ::sqlite3_db_handle(statement_.get());
+  return failed(connection, file_of(connection), ::sqlite3_stmt_readonly(statement_.get()) != 0 ? "read" : "written");
 }
 
 Result<void> Statement::run() {
@@ -130,7 +164,7 @@ Result<Database> Database::open(const std::string& file, DatabaseMode mode) {
   const int code = ::sqlite3_open_v2(file.c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(connection);
   if (connection == nullptr) return fail(ErrorCode::store_failed, "no memory is left for the record of runs");
-  if (code != SQLITE_OK) return failed(connection);
+  if (code != SQLITE_OK) return failed(connection, file, "opened");
   ::sqlite3_busy_handler(connection, wait_for_lock, nullptr);
   // Closing must not wait for the disk; a process that is killed leaves the log lying too.
   ::sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
@@ -144,14 +178,14 @@ Result<Database> Database::open(const std::string& file, DatabaseMode mode) {
 
 Result<void> Database::execute(const char* sql) {
   if (::sqlite3_exec(connection_.get(), sql, nullptr, nullptr, nullptr) == SQLITE_OK) return {};
-  return failed(connection_.get());
+  return failed(connection_.get(), file_of(connection_.get()), "written");
 }
 
 Result<Statement> Database::prepare(std::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   const int code =
       ::sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
-  if (code != SQLITE_OK) return failed(connection_.get());
+  if (code != SQLITE_OK) return failed(connection_.get(), file_of(connection_.get()), "used");
   return Statement(statement);
 }
 

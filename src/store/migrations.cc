@@ -56,9 +56,11 @@ Result<void> migrate(Database& database, const std::string& file) {
   WriteTransaction transaction = TRY(WriteTransaction::begin(database));
   const std::int64_t version = TRY(version_of(database));  // another process may have been first
   if (version > kNewest || version < 0) {
-    return fail(ErrorCode::store_failed,
-                fmt::format("the record of runs {} has form {}, from a newer Belljar; this one knows forms up to {}",
-                            file, version, kNewest));
+    return fail(
+        ErrorCode::store_failed,
+        fmt::format("the record of runs {} has form {}, from a newer Belljar; this one knows forms up to {}: use "
+                    "the newer one, or move the file away to begin anew",
+                    file, version, kNewest));
   }
   for (std::int64_t next = version; next < kNewest; ++next) TRY_VOID(database.execute(kMigrations[next]));
   TRY_VOID(database.execute(fmt::format("PRAGMA user_version = {}", kNewest).c_str()));

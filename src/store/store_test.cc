@@ -276,6 +276,38 @@ TEST_F(StoreTest, RefusesWhatIsNoDatabase) {
   EXPECT_THAT(store.error().message, HasSubstr("move the file away"));
 }
 
+// What, where, why, and what would be right.
+TEST_F(StoreTest, SaysWhatItCanNotUse) {
+  const auto refusal = [&](const auto& prepare) {
+    std::filesystem::remove_all(folder_ + "/belljar");
+    std::filesystem::create_directories(folder_ + "/belljar");
+    std::filesystem::permissions(folder_ + "/belljar", std::filesystem::perms::owner_all);
+    prepare();
+    Result<Store> store = Store::open(file_);
+    if (store) {
+      const Outcome outcome = finished();
+      const Result<std::int64_t> id = store->record({"a", 1'000, &outcome, std::nullopt});
+      EXPECT_FALSE(id);
+      return id ? std::string() : id.error().message;
+    }
+    EXPECT_EQ(store.error().code, ErrorCode::store_failed);
+    return store.error().message;
+  };
+  const std::string what = "the record of runs " + file_;
+  EXPECT_EQ(refusal([&] { std::filesystem::create_directory(file_); }),
+            what +
+                " can't be opened: unable to open database file (Is a directory); it must be a file of yours, in a "
+                "folder that you can write to");
+  const std::string others = refusal([&] {
+    Database database = *Database::open(file_, DatabaseMode::create);
+    const std::string form = std::to_string(migrations().size());
+    ASSERT_TRUE(database.execute(("CREATE TABLE theirs (x); PRAGMA user_version = " + form).c_str()));
+  });
+  EXPECT_EQ(others, what + " can't be used: no such table: runs; move the file away to begin anew");
+  EXPECT_EQ(refusal([&] { std::ofstream(file_) << std::string(5000, 'x'); }),
+            what + " can't be opened: file is not a database; move the file away to begin anew");
+}
+
 TEST_F(StoreTest, RefusesANewerForm) {
   {
     Store store = open();

@@ -146,6 +146,13 @@ class NoStore(StoreCase):
         self.own(self.state / "belljar/runs.db")
         self.refused("runs.db", "move the file away")
 
+    def test_a_folder_in_its_place(self):
+        (self.state / "belljar").mkdir(mode=0o700)
+        (self.state / "belljar/runs.db").mkdir()
+        for path in (self.state / "belljar", self.state / "belljar/runs.db"):
+            self.own(path)
+        self.refused(f"{self.state}/belljar/runs.db can't be opened", "Is a directory", "it must be a file of yours")
+
     def test_anothers_folder(self):
         (self.state / "belljar").mkdir()
         (self.state / "belljar").chmod(0o777)
