@@ -47,10 +47,29 @@ with lock:
 block.close(); other.close(); block.unlink()
 _libc.shmat.restype = ctypes.c_void_p
 _libc.shmat.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]
+class Attributes(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_long) for name in ("flags", "most", "size", "now")] + [("pad", ctypes.c_long * 4)]
+_rt = ctypes.CDLL("librt.so.1", use_errno=True)
+def make_queue(name):
+    queue = _rt.mq_open(name.encode(), os.O_CREAT | os.O_RDWR, 0o600, ctypes.byref(Attributes(0, 10, 8192, 0)))
+    if queue < 0:
+        raise OSError(ctypes.get_errno(), "mq_open")
+    return queue
+queue = make_queue("/own")
+_rt.mq_send(queue, b"message", 7, 1)
+received = ctypes.create_string_buffer(8192)
+_rt.mq_receive(queue, received, 8192, None)
+made, refused = 1, None
+try:
+    while made < 1000:
+        make_queue(f"/more-{made}"); made += 1
+except OSError as error:
+    refused = name_of(error.errno)
 segment = _libc.shmget(5, 4096, 0o1600)
 ctypes.memmove(_libc.shmat(segment, None, 0), b"system v", 9)
 report(posix=text, system_v=ctypes.string_at(_libc.shmat(segment, None, 0)).decode(), queue=_libc.msgget(5, 0o1600) >= 0,
-       semaphores=_libc.semget(5, 1, 0o1600) >= 0)
+       semaphores=_libc.semget(5, 1, 0o1600) >= 0, posix_queue=received.value.decode(), listed=sorted(os.listdir("/dev/mqueue"))[-1],
+       queues_fit=made * 10 * 8192 <= 819200, refused=refused)
 """
 
 PEER = PROBE.replace("report(", "dict(") + """
@@ -117,7 +136,8 @@ class Prc05(EscapeTest):
         for caller in callers():
             self.assertEqual(self.sandbox(OWN, caller=caller).findings,
                              {"posix": "hello", "system_v": "system v", "queue": not no_queues(caller),
-                              "semaphores": not no_queues(caller)})
+                              "semaphores": not no_queues(caller), "posix_queue": "message", "listed": "own", "queues_fit": True,
+                              "refused": "EMFILE"})
 
 
 if __name__ == "__main__":

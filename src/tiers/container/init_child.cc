@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <linux/mqueue.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -81,12 +82,12 @@ void enter_cgroups(const InitPlan& plan, const Received& received) {
 }
 
 // Where the caller has a smaller limit, that one stays: raising it asks for a privilege.
-void set_file_size(const InitPlan& plan) {
+void lower_limit(const InitPlan& plan, decltype(RLIMIT_FSIZE) limit, rlim_t most) {
   rlimit inherited{};
-  check(plan, SetupStep::rlimits, errno_result(::getrlimit(RLIMIT_FSIZE, &inherited)));
-  const rlim_t bytes = std::min<rlim_t>(plan.file_size, inherited.rlim_max);
-  const rlimit file_size{bytes, bytes};
-  check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_FSIZE, &file_size)));
+  check(plan, SetupStep::rlimits, errno_result(::getrlimit(limit, &inherited)));
+  const rlim_t value = std::min(most, inherited.rlim_max);
+  const rlimit lowered{value, value};
+  check(plan, SetupStep::rlimits, errno_result(::setrlimit(limit, &lowered)));
 }
 
 void set_rlimits(const InitPlan& plan) {
@@ -96,7 +97,9 @@ void set_rlimits(const InitPlan& plan) {
   check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_CORE, &no_core)));
   const rlimit open_files{plan.open_files, plan.open_files};
   check(plan, SetupStep::rlimits, errno_result(::setrlimit(RLIMIT_NOFILE, &open_files)));
-  if (plan.file_size > 0) set_file_size(plan);
+  if (plan.file_size > 0) lower_limit(plan, RLIMIT_FSIZE, plan.file_size);
+  // What lies in POSIX message queues is no process's memory, so that sampling does not see it.
+  lower_limit(plan, RLIMIT_MSGQUEUE, MQ_BYTES_MAX);
   if (plan.sampled.memory_bytes > 0) {
     // Bounds how far a process can get between two samples. Private writable memory, because runtimes such as node
     // reserve far more address space than they use.
