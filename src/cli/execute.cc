@@ -94,8 +94,8 @@ std::string program_name(const SandboxSpec& spec) {
   std::array<char, kScriptHeadBytes> head{};
   const auto script = open_at(AT_FDCWD, spec.script.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
   const ssize_t count = script ? ::pread(script->get(), head.data(), head.size(), 0) : 0;
-  const auto words =
-      choose_interpreter(spec.script, {head.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+  const auto words = choose_interpreter(script_name(spec.script),
+                                        {head.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
   if (!words) return "";
   return words->front() == "/usr/bin/env" ? words->back() : words->front();
 }

@@ -1,8 +1,11 @@
 #include "spec/interpreter.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <climits>
 
 #include "base/utf8.h"
 #include "spec/errors.h"
@@ -63,6 +66,21 @@ Result<std::vector<std::string>> interpreter_of_hash_bang(std::string_view name,
 }
 
 }  // namespace
+
+std::string script_name(const std::string& path) {
+  constexpr std::string_view kUnnamed = "/memfd:";
+  constexpr std::string_view kDeleted = " (deleted)";  // after the name of every memfd
+  if (!path.starts_with("/proc/self/fd/") && !path.starts_with("/dev/fd/")) return path;
+  std::array<char, PATH_MAX> text{};
+  const ssize_t length = ::readlink(path.c_str(), text.data(), text.size());
+  if (length <= 0) return path;
+  std::string_view name(text.data(), static_cast<std::size_t>(length));
+  if (name.starts_with(kUnnamed) && name.ends_with(kDeleted)) {
+    name.remove_prefix(kUnnamed.size());
+    name.remove_suffix(kDeleted.size());
+  }
+  return name.empty() || name.ends_with('/') ? path : std::string(name);
+}
 
 Result<std::vector<std::string>> choose_interpreter(std::string_view script_name, std::string_view head,
                                                     ScriptRule rule) {

@@ -17,6 +17,11 @@ inline constexpr std::size_t kScriptHeadBytes = 256;
 // image may have another shell, or its interpreters elsewhere.
 enum class ScriptRule { extension_first, hash_bang_first };
 
+// The path that a script is called by. For one that is handed over as a descriptor (/proc/self/fd/N or /dev/fd/N,
+// proc(5)) that is the path of the file that is open there, or the name that was given to memfd_create(2); else it is
+// `path`.
+std::string script_name(const std::string& path);
+
 // What stands before the script's path in argv: {"python3"}, or what its #! line names, such as {"/usr/bin/env",
 // "python3"}. `head` is the file's first bytes
 // (kScriptHeadBytes, or fewer when the file is shorter). The error (bad_script, one line) says what would be right.

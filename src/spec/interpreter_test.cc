@@ -1,8 +1,13 @@
 #include "spec/interpreter.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/fd.h"
 #include "spec/errors.h"
 
 namespace belljar {
@@ -66,6 +71,22 @@ TEST(Interpreter, SaysWhatIsWrong) {
                       "ELF\x02"),
               HasSubstr("compiled program"));
   EXPECT_THAT(refusal("\x1b]0;x", "hi"), HasSubstr("\\x1b]0;x: "));
+}
+
+TEST(Interpreter, ADescriptorHasTheNameOfItsFile) {
+  const auto name_of = [](int fd, const char* folder = "/proc/self/fd") {
+    return script_name(fmt::format("{}/{}", folder, fd));
+  };
+  const Fd memory(::memfd_create("main.py", MFD_CLOEXEC));
+  EXPECT_EQ(name_of(memory.get()), "main.py");
+  EXPECT_EQ(name_of(memory.get(), "/dev/fd"), "main.py");
+  const Fd unnamed(::memfd_create("", MFD_CLOEXEC));
+  EXPECT_EQ(name_of(unnamed.get()), fmt::format("/proc/self/fd/{}", unnamed.get()));
+  const Fd file(::open("/usr/bin/env", O_RDONLY | O_CLOEXEC));
+  EXPECT_EQ(name_of(file.get()), "/usr/bin/env");
+  for (const char* const path : {"a/b.py", "/proc/self/fd/999999", "/proc/self/fd/x", "/proc/1/fd/3", ""}) {
+    EXPECT_EQ(script_name(path), path);
+  }
 }
 
 TEST(Interpreter, CanBeWhatTheScriptSays) {

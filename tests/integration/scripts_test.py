@@ -33,6 +33,19 @@ class Scripts(Case):
     def test_extension_wins_over_hash_bang(self):
         self.assertEqual(self.ok(self.write("a.py", "#!/bin/false\nprint('python')\n")), "python\n")
 
+    def test_by_descriptor(self):
+        fd = os.memfd_create("job.py")
+        self.addCleanup(os.close, fd)
+        os.write(fd, b"import sys; print(sys.argv, __file__)\n")
+        self.assertEqual(self.ok(f"/proc/self/fd/{fd}", "x", pass_fds=[fd]), "['/app/job.py', 'x'] /app/job.py\n")
+        self.assertEqual(self.ok(f"/dev/fd/{fd}", pass_fds=[fd]), "['/app/job.py'] /app/job.py\n")
+        file = os.open(self.write("by-name.sh", "echo $0\n"), os.O_RDONLY)
+        self.addCleanup(os.close, file)
+        self.assertEqual(self.ok(f"/proc/self/fd/{file}", pass_fds=[file]), "/app/by-name.sh\n")
+        unnamed = os.memfd_create("")
+        self.addCleanup(os.close, unnamed)
+        self.assert_refused(self.run_in(f"/proc/self/fd/{unnamed}", pass_fds=[unnamed]), 125, "is empty and has none of the extensions")
+
     def test_need_not_be_executable_and_is_not_changed(self):
         script = self.write("a.sh", "echo x; (echo y >> $0) 2>&-; rm -f $0 2>&-; ls -l $0 | cut -c1-10\n", 0o400)
         self.assertEqual(self.ok(script), "x\n-r-xr-xr-x\n")

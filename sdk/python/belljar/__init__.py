@@ -11,7 +11,9 @@ What comes out of a sandbox is text, bytes and numbers; nothing of it is ever un
 used by many threads at once.
 """
 
-from belljar._errors import BelljarError, BelljarNotInstalled, ExecutionTimeout, ImageNotFound, InternalError, Refused
+from belljar import changes
+from belljar._errors import (BelljarError, BelljarNotInstalled, ChangesError, ExecutionTimeout, ImageNotFound, InternalError,
+                             Refused)
 from belljar._executor import SandboxedExecutor
 from belljar._outcome import Denial, Isolation, Outcome, Usage, WeakerWall
 from belljar._run import run, run_async
@@ -21,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BelljarError",
     "BelljarNotInstalled",
+    "ChangesError",
     "Denial",
     "ExecutionTimeout",
     "ImageNotFound",
@@ -31,6 +34,7 @@ __all__ = [
     "SandboxedExecutor",
     "Usage",
     "WeakerWall",
+    "changes",
     "run",
     "run_async",
 ]

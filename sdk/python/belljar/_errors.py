@@ -31,6 +31,10 @@ class ImageNotFound(Refused):
     """No image of that name is loaded."""
 
 
+class ChangesError(BelljarError):
+    """Kept changes can't be shown, applied or discarded as asked; nothing was written."""
+
+
 class InternalError(BelljarError):
     """Belljar itself failed; how the program fared is not known."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import os
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional
 
@@ -82,6 +83,7 @@ class Outcome:
     denials: tuple[Denial, ...]
     warnings: tuple[str, ...]  # limits that the run came close to
     isolation: Isolation
+    changes_id: Optional[str]  # what belljar.changes calls the changes to the workspace; None: there are none
     record: Mapping[str, Any] = field(repr=False)
 
     @property
@@ -100,6 +102,12 @@ class Outcome:
 def _stream(record: Mapping[str, Any], name: str) -> bytes:
     exact = record.get(f"{name}_base64")
     return base64.b64decode(exact) if exact is not None else record[name].encode()
+
+
+def exact_path(row: Mapping[str, Any], name: str = "path") -> str:
+    """A path of a row, byte for byte: what is not UTF-8 is as os.fsdecode() has it."""
+    exact = row.get(f"{name}_base64")
+    return os.fsdecode(base64.b64decode(exact)) if exact is not None else row[name]
 
 
 def _known(kind: type, values: Mapping[str, Any]) -> Any:
@@ -133,5 +141,6 @@ def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
             weaker=tuple(_known(WeakerWall, row) for row in isolation["weaker"]),
             missing=tuple(_known(WeakerWall, row) for row in isolation["missing"]),
         ),
+        changes_id=record["changes_id"],
         record=record,
     )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import json
 import os
 import shutil
 import subprocess
-import tempfile
-from pathlib import Path
 from typing import Any, Iterable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
 
 from belljar._errors import BelljarError, BelljarNotInstalled, ImageNotFound, InternalError, Refused
@@ -38,6 +37,7 @@ def run(
     env: Optional[Mapping[str, str]] = None,
     mounts: Iterable[str] = (),
     collect: Iterable[str] = (),
+    workspace: Optional[StrPath] = None,
     workdir: Optional[str] = None,
     venv: Optional[StrPath] = None,
     policy: Optional[StrPath] = None,
@@ -65,6 +65,8 @@ def run(
     env: variables for the program; it has none of the caller's.
     mounts: "SOURCE:TARGET[:ro|rw]" of this host's files and folders.
     collect: "SOURCE:FOLDER", files to be fetched out at the end.
+    workspace: a folder of this host that the program may change in a view of its own, at /workspace. What it changed is
+        kept as Outcome.changes_id until belljar.changes applies or discards it.
     workdir: working folder inside.
     venv: a virtual environment of this host, seen read-only inside.
     policy: a policy file; what is given here wins over it.
@@ -80,9 +82,9 @@ def run(
     InternalError. Whatever the program does, its deadline included, is an Outcome.
     """
     request = _Request(locals())
-    with request.argv() as argv:
+    with request.argv() as (argv, fds):
         process = subprocess.Popen(argv, env=request.environment, stdin=request.stdin_kind, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
+                                   stderr=subprocess.PIPE, pass_fds=fds)
         with process:
             try:
                 out, err = process.communicate(request.stdin)
@@ -95,10 +97,10 @@ def run(
 async def run_async(command: Optional[Sequence[str]] = None, **options: Any) -> Outcome:
     """The same as run(), for asyncio. Cancelling it ends the sandbox."""
     request = _Request(_with_defaults(command, options))
-    with request.argv() as argv:
+    with request.argv() as (argv, fds):
         process = await asyncio.create_subprocess_exec(*argv, env=request.environment, stdin=request.stdin_kind,
                                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                                       limit=_STREAM_LIMIT)
+                                                       limit=_STREAM_LIMIT, pass_fds=fds)
         try:
             out, err = await process.communicate(request.stdin)
         except BaseException:
@@ -164,29 +166,36 @@ class _Request:
         return name in _READ_BY_BELLJAR or name.startswith(("XDG_", "BELLJAR"))
 
     @contextlib.contextmanager
-    def argv(self) -> Iterator[list[str]]:
-        """The command line. Files that it names are there as long as the context."""
-        with tempfile.TemporaryDirectory(prefix="belljar-") as folder:
+    def argv(self) -> Iterator[tuple[list[str], list[int]]]:
+        """The command line, and the descriptors that it names: files in memory, which go when the last process that has
+        them ends. They are open as long as the context."""
+        given = self._given
+        with contextlib.ExitStack() as files:
+            fds: list[int] = []
+
+            def path_of(name: str, content: str) -> str:
+                fds.append(_file_in_memory(name, content.encode(), files))
+                return f"/proc/self/fd/{fds[-1]}"
+
             argv = [self._command, "run", "--json", *self._options()]
-            argv += self._limit_options(Path(folder))
-            argv += self._given["options"]
-            given = self._given
+            limits = self._limits()
+            if limits:
+                argv.append("--policy=" + path_of("limits.toml", limits))
+            argv += given["options"]
             if given["command"] is not None:
                 argv += ["--", *given["command"]]
             elif given["script"] is not None:
                 argv += [_as_path(given["script"]), *given["args"]]
             else:
-                script = Path(folder, "main.py")
-                script.write_text(given["code"], "utf-8")
-                argv += [str(script), *given["args"]]
-            yield argv
+                argv += [path_of("main.py", given["code"]), *given["args"]]
+            yield argv, fds
 
     def _options(self) -> Iterator[str]:
         given = self._given
         if self.stdin is None:
             yield "--no-stdin"
-        for name, flag in (("image", "image"), ("workdir", "workdir"), ("venv", "venv"), ("policy", "policy"),
-                           ("profile", "profile")):
+        for name, flag in (("image", "image"), ("workspace", "workspace"), ("workdir", "workdir"), ("venv", "venv"),
+                           ("policy", "policy"), ("profile", "profile")):
             if given[name] is not None:
                 yield f"--{flag}={os.fspath(given[name])}"
         if given["auto_limits"] is not None:
@@ -200,16 +209,24 @@ class _Request:
         for name, value in (given["env"] or {}).items():
             yield f"-e{name}={value}" if self._is_on_command_line(name) else f"-e{name}"
 
-    def _limit_options(self, folder: Path) -> Iterator[str]:
-        """Limits go by a policy file, which has them by their names."""
+    def _limits(self) -> str:
+        """Limits go by a policy file, which has them by their names; empty when there are none."""
         limits = dict(self._given["limits"] or {})
         limits.update({name: self._given[name] for name in ("timeout", "memory", "cpus") if self._given[name] is not None})
-        if not limits:
-            return
         lines = [f"{_toml_string(name)} = {_toml_string(_amount_text(value))}\n" for name, value in limits.items()]
-        path = folder / "limits.toml"
-        path.write_text("[limits]\n" + "".join(lines), "utf-8")
-        yield f"--policy={path}"
+        return "[limits]\n" + "".join(lines) if lines else ""
+
+
+def _file_in_memory(name: str, content: bytes, files: contextlib.ExitStack) -> int:
+    """A descriptor of a file without a place in any folder (memfd_create(2)), which `files` closes."""
+    made = os.memfd_create(name)
+    with open(made, "wb") as file:
+        file.write(content)
+        file.flush()
+        # Above those that become the command's stdin, stdout and stderr, should the caller have closed its own.
+        fd = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, 3)
+    files.callback(os.close, fd)
+    return fd
 
 
 def _amount_text(value: Amount) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import contextlib
 import dataclasses
 import inspect
 import os
@@ -246,6 +247,36 @@ class Run(unittest.TestCase):
         process.wait(20)
         self.assertEqual(self.processes_with(mark), [])
 
+    def test_code_has_a_name_and_is_in_no_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["TMPDIR"] = folder
+            self.addCleanup(os.environ.pop, "TMPDIR", None)
+            outcome = belljar.run(code="import sys, os; print(__file__, sys.argv, os.listdir('/app'), os.listdir('/proc/self/fd'))",
+                                  args=["a"], memory="64M", timeout=20)
+            self.assertEqual(outcome.stdout, "/app/main.py ['/app/main.py', 'a'] ['main.py'] ['0', '1', '2', '3']\n", outcome)
+            self.assertEqual(os.listdir(folder), [])
+
+    def test_a_killed_caller_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            mark = f"killed{os.getpid()}"
+            code = f"import belljar; belljar.run(code='import time; time.sleep(63)', timeout=100, env={{'MARK': '{mark}'}})"
+            process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL,
+                                       env={**os.environ, "PYTHONPATH": str(PACKAGE), "TMPDIR": folder})
+            deadline = time.monotonic() + 20
+            while not self.processes_with(mark) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            running = self.processes_with(mark)
+            process.kill()
+            process.wait()
+            self.assertTrue(running)
+            self.assertEqual(os.listdir(folder), [])
+            for pid in running:  # the command goes on until its program ends, or it is told to
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGTERM)
+            while self.processes_with(mark) and time.monotonic() < deadline + 20:
+                time.sleep(0.05)
+            self.assertEqual((self.processes_with(mark), os.listdir(folder)), ([], []))
+
     @staticmethod
     def processes_with(mark: str) -> list:
         found = []
@@ -256,6 +287,77 @@ class Run(unittest.TestCase):
             except OSError:
                 continue
         return found
+
+
+class Workspaces(unittest.TestCase):
+    """workspace= of run(), and belljar.changes."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        os.environ["XDG_STATE_HOME"] = str(Path(folder.name, "state"))
+        self.addCleanup(os.environ.pop, "XDG_STATE_HOME")
+        self.work = Path(folder.name, "work")
+        self.work.mkdir()
+        (self.work / "one").write_text("one\n")
+
+    def change(self, code: str) -> str:
+        outcome = belljar.run(["sh", "-c", code], workspace=self.work)
+        self.assertEqual(outcome.status, "ok", outcome)
+        return outcome.changes_id
+
+    def test_diff_and_apply(self):
+        id = self.change("echo two > one; mkdir new; echo x > new/file; echo y > new/other")
+        self.assertEqual((self.work / "one").read_text(), "one\n")
+        kept, = belljar.changes.list()
+        self.assertEqual((kept.id, kept.workspace), (id, str(self.work)))
+        self.assertEqual([(c.path, c.change, c.kind, c.size) for c in kept.changes],
+                         [("new", "added", "folder", 0), ("new/file", "added", "file", 2), ("new/other", "added", "file", 2),
+                          ("one", "modified", "file", 4)])
+        self.assertIn("-one\n+two\n", belljar.changes.diff(id, "one"))
+        self.assertNotIn("one", belljar.changes.diff(id, "new"))
+        applied = belljar.changes.apply(id, "new/file", "one")
+        self.assertEqual(([c.path for c in applied.applied], applied.left_out), (["new/file", "one"], ()))
+        self.assertEqual((self.work / "one").read_text(), "two\n")
+        self.assertFalse((self.work / "new/other").exists())
+        belljar.changes.apply(id)
+        self.assertEqual((self.work / "new/other").read_text(), "y\n")
+        self.assertEqual(belljar.changes.list(), ())
+
+    def test_no_change_has_no_id(self):
+        self.assertIsNone(self.change("cat one"))
+        self.assertIsNone(belljar.run(["true"]).changes_id)
+
+    def test_what_is_left_out(self):
+        id = self.change("mkdir .vscode; echo x > .vscode/tasks.json; ln -s /etc l; echo x > fine")
+        applied = belljar.changes.apply(id)
+        self.assertEqual([c.path for c in applied.applied], ["fine"])
+        self.assertEqual([(row.path, row.changes) for row in applied.left_out], [(".vscode", 2), ("l", 1)])
+        self.assertIn("symbolic link", applied.left_out[1].reason)
+        belljar.changes.discard(id)
+        self.assertEqual(belljar.changes.list(), ())
+        self.assertFalse((self.work / ".vscode").exists())
+
+    def test_odd_names(self):
+        outcome = belljar.run(code="open(b'odd-\\xff -x', 'w').write('x')", workspace=str(self.work))
+        change, = belljar.changes.list()[0].changes
+        self.assertEqual(os.fsencode(change.path), b"odd-\xff -x")
+        self.assertEqual(belljar.changes.apply(outcome.changes_id, change.path).applied, (change,))
+        self.assertTrue((self.work / change.path).exists())
+
+    def test_errors(self):
+        for use in (belljar.changes.diff, belljar.changes.apply, belljar.changes.discard):
+            for id in ("01234567", "--json", "../x", ""):
+                with self.assertRaisesRegex(belljar.ChangesError, "no changes are kept|id", msg=id):
+                    use(id)
+        id = self.change("echo two > one")
+        (self.work / "one").write_text("mine\n")
+        with self.assertRaisesRegex(belljar.ChangesError, "nothing was applied: .*one"):
+            belljar.changes.apply(id)
+        with self.assertRaises(belljar.BelljarNotInstalled):
+            belljar.changes.list(belljar="/no/such/belljar")
+        with self.assertRaises(belljar.Refused):
+            belljar.run(["true"], workspace="/no/such/folder")
 
 
 class Hostile(unittest.TestCase):

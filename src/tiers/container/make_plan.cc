@@ -307,12 +307,11 @@ Result<void> plan_program(const SandboxSpec& spec, const LoadedImage* loaded, St
   if (spec.script.empty()) return plan_command(spec, loaded, plan);
   const std::string head = TRY(open_script(spec, kScriptBytesMax, plan));
   const ScriptRule rule = loaded == nullptr ? ScriptRule::extension_first : ScriptRule::hash_bang_first;
-  plan->arguments = TRY(choose_interpreter(spec.script, head, rule));
-  const std::size_t slash = spec.script.rfind('/');
-  const std::string name = slash == std::string::npos ? spec.script : spec.script.substr(slash + 1);
+  const std::string name = script_name(spec.script);
+  plan->arguments = TRY(choose_interpreter(name, head, rule));
   plan->script_folder = TRY(choose_script_folder(loaded));
   plan->folders.push_back(plan->script_folder);
-  plan->script_target = fmt::format("{}/{}", plan->script_folder, name);
+  plan->script_target = fmt::format("{}/{}", plan->script_folder, name.substr(name.rfind('/') + 1));
   plan->arguments.push_back(plan->script_target);
   plan->arguments.insert(plan->arguments.end(), spec.script_arguments.begin(), spec.script_arguments.end());
   return {};

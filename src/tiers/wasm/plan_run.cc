@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "spec/errors.h"
+#include "spec/interpreter.h"
 
 namespace belljar::wasm {
 namespace {
@@ -69,7 +70,8 @@ Result<RunJob> plan_run(const SandboxSpec& spec) {
   add("/tmp");
   for (const CollectSpec& collect : spec.collect) add(collect.source.substr(0, collect.source.find('/', 1)));
   for (const MountSpec& mount : spec.mounts) add(TRY(folder_of(mount)));
-  job.arguments.push_back(spec.script.substr(spec.script.rfind('/') + 1));
+  const std::string name = script_name(spec.script);
+  job.arguments.push_back(name.substr(name.rfind('/') + 1));
   job.arguments.insert(job.arguments.end(), spec.script_arguments.begin(), spec.script_arguments.end());
   return job;
 }
