@@ -46,12 +46,7 @@ int doctor(Arguments arguments) {
   if (parsed.error) return report_refusal(*parsed.error, {});
   if (!parsed.operands.empty())
     return usage_error(fmt::format("doctor takes options only, not {}", quote(parsed.operands[0])));
-  const auto is_given = [&](std::size_t option) {
-    return std::any_of(parsed.given.begin(), parsed.given.end(),
-                       [&](const GivenOption& each) { return each.option == option; });
-  };
-  if (is_given(1)) return print(kDoctorHelp);
-  return run_doctor(is_given(0));
+  return is_given(parsed, 1) ? print(kDoctorHelp) : run_doctor(is_given(parsed, 0));
 }
 
 constexpr std::string_view kGcHelp =
@@ -68,10 +63,18 @@ int gc(Arguments arguments) {
   return parsed.given.empty() ? run_gc() : print(kGcHelp);
 }
 
+constexpr std::string_view kVersionHelp =
+    "usage: belljar version [--json]\n\n"
+    "Says which version and commit this is, which tiers are installed, what is built in, and with\n"
+    "what it was built. belljar --version is the same.\n";
+
 int version(Arguments arguments) {
-  if (!arguments.empty())
-    return usage_error(fmt::format("version takes no arguments, not even {}", quote(arguments[0])));
-  return run_version();
+  constexpr Option kOptions[] = {{"json", "", "print JSON"}, {"help", "", "show this help"}};
+  const ParsedOptions parsed = parse_options(kOptions, arguments);
+  if (parsed.error) return report_refusal(*parsed.error, {});
+  if (!parsed.operands.empty())
+    return usage_error(fmt::format("version takes options only, not {}", quote(parsed.operands[0])));
+  return is_given(parsed, 1) ? print(kVersionHelp) : run_version(is_given(parsed, 0));
 }
 
 int help(Arguments arguments);
@@ -93,7 +96,7 @@ constexpr Command kCommands[] = {
     {"calibrate", "--profile P", "propose limits from what recorded runs used", calibrate_command},
     {"doctor", "[--json]", "say what this host can enforce, and what not", doctor},
     {"gc", "", "remove what a killed Belljar left behind", gc},
-    {"version", "", "print the version, the commit and what is built in", version},
+    {"version", "[--json]", "print the version, the commit and what is built in", version},
     {"help", "[COMMAND]", "show help", help},
 };
 
@@ -126,7 +129,7 @@ int help(Arguments arguments) {
   if (arguments.empty()) return print(main_help());
   const Command* command = find_command(arguments[0]);
   if (command == nullptr) return unknown_command(arguments[0]);
-  if (command->main == help || command->main == version) return print(main_help());
+  if (command->main == help) return print(main_help());
   char help_option[] = "--help";
   char* const help_argument = help_option;
   return command->main(Arguments(&help_argument, 1));

@@ -27,8 +27,8 @@ int run_gc() {
   last_call = "gc";
   return 0;
 }
-int run_version() {
-  last_call = "version";
+int run_version(bool json) {
+  last_call = json ? "version json" : "version";
   return 0;
 }
 int execute_changes(const ChangesRequest&) {
@@ -91,13 +91,14 @@ TEST(Commands, CallTheirBodies) {
 
 TEST(Commands, VersionAndHelp) {
   for (const char* word : {"version", "--version", "-V"}) EXPECT_EQ(say({word}).call, "version");
+  for (const char* word : {"version", "--version", "-V"}) EXPECT_EQ(say({word, "--json"}).call, "version json");
   for (const char* word : {"help", "--help", "-h"}) EXPECT_EQ(say({word}).out, main_help());
   EXPECT_THAT(say({"help", "run"}).out, HasSubstr("--memory SIZE"));
   EXPECT_THAT(say({"help", "policy"}).out, HasSubstr("policy show"));
   EXPECT_THAT(say({"help", "doctor"}).out, HasSubstr("belljar doctor"));
   EXPECT_THAT(say({"help", "gc"}).out, HasSubstr("belljar gc"));
-  EXPECT_EQ(say({"help", "version"}).out, main_help());
-  for (const char* command : {"run", "policy", "runs", "show", "calibrate", "doctor", "gc"}) {
+  EXPECT_THAT(say({"help", "version"}).out, HasSubstr("belljar version"));
+  for (const char* command : {"run", "policy", "runs", "show", "calibrate", "doctor", "gc", "version"}) {
     EXPECT_EQ(say({command, "--help"}).out, say({"help", command}).out);
     EXPECT_EQ(say({command, "--help"}).status, 0);
     EXPECT_THAT(say({command, "--help"}).call, IsEmpty());
@@ -149,7 +150,7 @@ TEST(Commands, RefuseWhatTheyDoNotKnow) {
   EXPECT_THAT(refused({"calibrate", "--profile", "p", "--factor", "1"}), HasSubstr("from 1.1 to 1000"));
   EXPECT_THAT(refused({"calibrate", "--profile", "p", "--factor", "nan"}), HasSubstr("not a number"));
   EXPECT_THAT(refused({"calibrate", "--profile", "p", "--since", "0"}), HasSubstr("--since"));
-  EXPECT_THAT(refused({"version", "x"}), StartsWith("belljar: version takes no arguments"));
+  EXPECT_THAT(refused({"version", "x"}), StartsWith("belljar: version takes options only"));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ int run_doctor(bool json);
 int run_gc();
 
 // `belljar version`: the version, the commit and what this build holds. Returns its exit status.
-int run_version();
+int run_version(bool json);
 
 // `belljar image ...`; returns its exit status.
 int execute_image(const ImageRequest& request);

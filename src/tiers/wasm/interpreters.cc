@@ -14,6 +14,10 @@ constexpr Interpreter kInterpreters[] = {
 
 }  // namespace
 
+std::span<const Interpreter> interpreters() {
+  return kInterpreters;
+}
+
 const Interpreter* find_interpreter(std::string_view script) {
   const auto* const found =
       std::ranges::find_if(kInterpreters, [&](const Interpreter& row) { return script.ends_with(row.extension); });

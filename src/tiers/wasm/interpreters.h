@@ -18,6 +18,9 @@ struct Interpreter {
 inline constexpr const char* kLibraryHome = "/.belljar";
 inline constexpr const char* kLibraryFolder = "/.belljar/lib";
 
+// The rows; one interpreter may have several.
+std::span<const Interpreter> interpreters();
+
 // By the script's name; null for a name that is no script's.
 const Interpreter* find_interpreter(std::string_view script);
 

@@ -4,8 +4,11 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+
 #include "host/own_program.h"
 #include "spec/errors.h"
+#include "spec/interpreter.h"
 #include "tiers/container/container.h"
 #include "tiers/wasm/compiled.h"
 #include "tiers/wasm/interpreters.h"
@@ -139,7 +142,7 @@ Result<Start> prepare(const SandboxSpec& spec) {
   start.inner.limits.fuel = {limit_row("fuel").most};
   start.files.push_back(TRY(open_engine()));
   const FuelIs fuel = start.job.fuel ? FuelIs::counted : FuelIs::not_counted;
-  if (const Interpreter* const interpreter = find_interpreter(spec.script)) {
+  if (const Interpreter* const interpreter = find_interpreter(script_name(spec.script))) {
     TRY_VOID(add_interpreter(*interpreter, fuel, &start));
     return start;
   }
@@ -153,7 +156,7 @@ Result<void> prepare_program(const SandboxSpec& spec, int cancel_fd) {
   TRY_VOID(check_spec(spec));
   const bool is_counted = !is_unlimited(limit_row("fuel"), spec.limits.fuel.value);
   const FuelIs fuel = is_counted ? FuelIs::counted : FuelIs::not_counted;
-  const Interpreter* const interpreter = find_interpreter(spec.script);
+  const Interpreter* const interpreter = find_interpreter(script_name(spec.script));
   if (interpreter == nullptr) return prepare_module(spec.script, fuel, cancel_fd);
   if (!is_counted) return {};
   const host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.wasm", interpreter->name), *interpreter));
@@ -205,9 +208,20 @@ const Tier& wasm_tier() {
 }
 
 bool wasm_runs_script(const SandboxSpec& spec) {
-  const wasm::Interpreter* const interpreter = wasm::find_interpreter(spec.script);
+  const wasm::Interpreter* const interpreter = wasm::find_interpreter(script_name(spec.script));
   return interpreter != nullptr && wasm::check_spec(spec) &&
          wasm::open_interpreter(*interpreter, wasm::FuelIs::not_counted);
+}
+
+std::vector<std::string> wasm_parts() {
+  std::vector<std::string> parts;
+  if (wasm::open_engine()) parts.emplace_back("wasm-engine");
+  for (const wasm::Interpreter& row : wasm::interpreters()) {
+    std::string part = fmt::format("wasm-{}", row.name);
+    const bool is_listed = std::ranges::find(parts, part) != parts.end();
+    if (!is_listed && wasm::open_interpreter(row, wasm::FuelIs::not_counted)) parts.push_back(std::move(part));
+  }
+  return parts;
 }
 
 }  // namespace belljar
