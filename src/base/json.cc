@@ -109,6 +109,20 @@ std::string with_controls_escaped(std::string text) {
   return out;
 }
 
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  out.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t group = 0;
+    for (std::size_t k = 0; k < 3; ++k)
+      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
+    for (std::size_t k = 0; k < 4; ++k) out += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return out;
+}
+
 }  // namespace
 
 std::expected<Json, JsonProblem> parse_json(std::string_view text, const JsonBounds& bounds) {
@@ -137,6 +151,11 @@ std::string dump_json(const Json& json) {
     return with_controls_escaped(value.dump(-1, ' ', false, Json::error_handler_t::replace));
   };
   return is_deeper_than(json, depth_max) ? dump(pruned(json, depth_max)) : dump(json);
+}
+
+void put_bytes(Json& object, const std::string& name, std::string_view bytes) {
+  object[name] = bytes;
+  if (!is_utf8(bytes)) object[name + "_base64"] = base64(bytes);
 }
 
 }  // namespace belljar

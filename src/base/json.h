@@ -36,4 +36,8 @@ std::expected<Json, JsonProblem> parse_json(std::string_view text, const JsonBou
 // are escaped, so that a record can be looked at in a terminal.
 std::string dump_json(const Json& json);
 
+// Sets the member `name` of an object to bytes that should be text. Where they are not UTF-8, so that writing loses
+// some, `name`_base64 beside it has them all (RFC 4648).
+void put_bytes(Json& object, const std::string& name, std::string_view bytes);
+
 }  // namespace belljar

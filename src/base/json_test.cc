@@ -70,6 +70,19 @@ TEST(DumpJson, WritesNullForWhatJsonCanNotSay) {
   EXPECT_EQ(dump_json(Json(HUGE_VAL)), "null");
 }
 
+TEST(PutBytes, HasBase64BesideWhatIsNotUtf8) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"\xFF", "/w=="}, {"\xFF\xFF", "//8="}, {"\xFF\xFF\xFF", "////"}, {"\xFFman", "/21hbg=="}};
+  for (const auto& [bytes, expected] : cases) {
+    Json object = Json::object();
+    put_bytes(object, "path", bytes);
+    EXPECT_EQ(object["path_base64"], expected);
+  }
+  Json object = Json::object();
+  put_bytes(object, "path", "caf\xC3\xA9");
+  EXPECT_EQ(dump_json(object), "{\"path\":\"caf\xC3\xA9\"}");
+}
+
 TEST(DumpJson, PrunesWhatIsTooDeep) {
   Json json = 1;
   for (int i = 0; i < 70; ++i) json = Json{{"k", std::move(json)}};

@@ -60,8 +60,8 @@ std::string neutral(std::string_view text) {
 }
 
 Json change_row(const Change& change) {
-  Json row = {{"path", change.path}};
-  if (!is_utf8(change.path)) row["path_shown"] = quote(change.path, kPathBytesShown);
+  Json row = Json::object();
+  put_bytes(row, "path", change.path);
   row["change"] = file_change_name(change.change);
   row["kind"] = change.kind == FileKind::folder ? "folder" : change.kind == FileKind::link ? "link" : "file";
   row["size"] = change.size;
@@ -81,13 +81,13 @@ Result<std::string> list(const ChangesRequest& request) {
                         set.changeset.changes.size(), shown_name(set.changeset.workspace));
     Json changes = Json::array();
     for (const Change& change : set.changeset.changes) changes.push_back(change_row(change));
-    sets.push_back(
-        {{"id", set.id},
-         {"workspace", set.changeset.workspace},
-         {"created_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(created_s)))},
-         {"age_s", age_s},
-         {"size", set.size},
-         {"changes", std::move(changes)}});
+    Json row = {{"id", set.id}};
+    put_bytes(row, "workspace", set.changeset.workspace);
+    row["created_at"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(static_cast<std::time_t>(created_s)));
+    row["age_s"] = age_s;
+    row["size"] = set.size;
+    row["changes"] = std::move(changes);
+    sets.push_back(std::move(row));
   }
   return request.json ? dump_json({{"changesets", std::move(sets)}}) + "\n" : text;
 }
@@ -187,7 +187,13 @@ Result<std::string> diff(const ChangesRequest& request) {
 
 Json left_out_json(const std::vector<LeftOut>& left_out) {
   Json rows = Json::array();
-  for (const LeftOut& left : left_out) rows.push_back({{"path", left.path}, {"reason", one_line(left.reason)}});
+  for (const LeftOut& left : left_out) {
+    Json row = Json::object();
+    put_bytes(row, "path", left.path);
+    row["reason"] = one_line(left.reason);
+    row["changes"] = left.changes;
+    rows.push_back(std::move(row));
+  }
   return rows;
 }
 
@@ -213,10 +219,12 @@ Result<Reply> apply(const ChangesRequest& request) {
     text = dump_json({{"applied", std::move(changes)}, {"left_out", left_out_json(applied.left_out)}}) + "\n";
   }
   Reply reply{.text = std::move(text)};
-  for (const LeftOut& left : applied.left_out) {
-    reply.notes.push_back(fmt::format("not applied: {}: {}", quote(left.path, kPathBytesShown), left.reason));
+  std::size_t left = 0;
+  for (const LeftOut& row : applied.left_out) {
+    const std::string count = row.changes > 1 ? fmt::format(" ({} changes)", row.changes) : "";
+    reply.notes.push_back(fmt::format("not applied: {}{}: {}", quote(row.path, kPathBytesShown), count, row.reason));
+    left += row.changes;
   }
-  const std::size_t left = applied.left_out.size();
   if (left > 0) {
     reply.complaint =
         Error{ErrorCode::bad_changes, fmt::format("{} of {} changes were left out, and are still kept as {}", left,

@@ -9,7 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/utf8.h"
 #include "files/install_file.h"
@@ -127,7 +130,8 @@ class Application {
   Result<Applied> apply();
 
  private:
-  std::string why_refused(const Change& change);
+  std::optional<LeftOut> refuse(const Change& change);
+  void leave_out(const Change& change, LeftOut because);
   bool is_named(std::string_view path) const;
   bool will_be_git_folder(const std::string& path) const;
   bool gives_way(const std::string& path) const;
@@ -142,9 +146,10 @@ class Application {
   KeptChangeset& kept_;
   std::span<const std::string> paths_;
   int workspace_fd_;
-  std::set<std::string> git_folders_;           // by what changes in them
-  std::set<std::string, std::less<>> deleted_;  // paths that this application deletes
-  std::vector<Change> left_;                    // what stays kept
+  std::set<std::string> git_folders_;                                // by what changes in them
+  std::set<std::string, std::less<>> deleted_;                       // paths that this application deletes
+  std::vector<Change> left_;                                         // what stays kept
+  std::map<std::pair<std::string, std::string>, std::size_t> rows_;  // of result_.left_out, by path and reason
   Applied result_;
 };
 
@@ -160,8 +165,8 @@ bool Application::will_be_git_folder(const std::string& path) const {
   return folder && is_git_folder(folder->get());
 }
 
-// Goes down the path as the host's tools would see it.
-std::string Application::why_refused(const Change& change) {
+// Goes down the path as the host's tools would see it, to the first part that is protected.
+std::optional<LeftOut> Application::refuse(const Change& change) {
   const std::string& workspace = kept_.changeset.workspace;
   std::string parent_key = name_key(workspace.substr(workspace.rfind('/') + 1));
   for (std::size_t start = 0; start <= change.path.size();) {
@@ -175,14 +180,28 @@ std::string Application::why_refused(const Change& change) {
       const std::string above = start == 0 ? "." : change.path.substr(0, start - 1);
       if (!in_git_folder.empty() && will_be_git_folder(above)) why = in_git_folder;
     }
-    const std::string_view path = std::string_view(change.path).substr(0, slash);
-    if (!why.empty() && !is_named(path)) return fmt::format("{}; to apply it all the same, name {}", why, quote(path));
+    std::string path = change.path.substr(0, slash);
+    if (!why.empty() && !is_named(path)) {
+      std::string reason = fmt::format("{}; to apply it all the same, name {}", why, quote(path));
+      return LeftOut{std::move(path), std::move(reason)};
+    }
     parent_key = key;
     start = slash + 1;
   }
   const bool is_new_link = change.kind == FileKind::link && change.change != FileChange::deleted;
-  if (!is_new_link || std::ranges::find(paths_, change.path) != paths_.end()) return "";
-  return fmt::format("a symbolic link, to {}; to make it all the same, name it", quote(change.link_target));
+  if (!is_new_link || std::ranges::find(paths_, change.path) != paths_.end()) return std::nullopt;
+  return LeftOut{change.path,
+                 fmt::format("a symbolic link, to {}; to make it all the same, name it", quote(change.link_target))};
+}
+
+void Application::leave_out(const Change& change, LeftOut because) {
+  left_.push_back(change);
+  const auto [row, is_new] = rows_.try_emplace({because.path, because.reason}, result_.left_out.size());
+  if (is_new) {
+    result_.left_out.push_back(std::move(because));
+  } else {
+    ++result_.left_out[row->second].changes;
+  }
 }
 
 // Whether what is in the way at `path`, or above it, is deleted first.
@@ -280,30 +299,33 @@ void Application::try_to(const Change& change) {
   const char* why = is_full ? "the folder is not empty on the host" : errno_text(error);
   if (error == ESTALE) why = "it is not as it was when the run began";
   if (error == ENODATA) why = "its new content is not kept any more";
-  result_.left_out.push_back({change.path, why});
-  left_.push_back(change);
+  leave_out(change, {change.path, why});
 }
 
 // Where a part of something is left out, the rest is too: what was to be removed for what does not come, what was to
 // come in the place of what stays, and the other parts of a repository.
 void Application::leave_out_halves(std::vector<const Change*>* allowed) {
-  const auto why = [](const Change& refused, const Change& other) -> std::string_view {
+  const auto because = [](const Change& refused, const Change& other) -> std::optional<LeftOut> {
     const bool is_removal = other.change == FileChange::deleted;
+    const bool is_same_place = is_at_or_below(other.path, refused.path);
     if (refused.change != FileChange::deleted) {
-      return is_removal && is_at_or_below(other.path, refused.path) ? "what comes in its place is left out" : "";
+      if (!is_removal || !is_same_place) return std::nullopt;
+      return LeftOut{refused.path, "what comes in its place is left out"};
     }
-    if (!is_removal) return is_at_or_below(other.path, refused.path) ? "what it would take the place of stays" : "";
-    const std::string git_folder = git_folder_above(refused.path);
-    const bool is_same = !git_folder.empty() && is_at_or_below(other.path, git_folder);
-    return is_same ? "other parts of this repository stay" : "";
+    if (!is_removal) {
+      if (!is_same_place) return std::nullopt;
+      return LeftOut{refused.path, "what it would take the place of stays"};
+    }
+    std::string git_folder = git_folder_above(refused.path);
+    if (git_folder.empty() || !is_at_or_below(other.path, git_folder)) return std::nullopt;
+    return LeftOut{std::move(git_folder), "other parts of this repository stay"};
   };
   for (std::size_t next = 0; next < left_.size(); ++next) {
     const Change refused = left_[next];
     std::erase_if(*allowed, [&](const Change* other) {
-      const std::string_view reason = why(refused, *other);
-      if (reason.empty()) return false;
-      result_.left_out.push_back({other->path, std::string(reason)});
-      left_.push_back(*other);
+      std::optional<LeftOut> left = because(refused, *other);
+      if (!left) return false;
+      leave_out(*other, std::move(*left));
       return true;
     });
   }
@@ -318,12 +340,10 @@ Result<Applied> Application::apply() {
       left_.push_back(change);
       continue;
     }
-    std::string why = why_refused(change);
-    if (why.empty()) {
-      allowed.push_back(&change);
+    if (std::optional<LeftOut> refused = refuse(change)) {
+      leave_out(change, std::move(*refused));
     } else {
-      result_.left_out.push_back({change.path, std::move(why)});
-      left_.push_back(change);
+      allowed.push_back(&change);
     }
   }
   leave_out_halves(&allowed);

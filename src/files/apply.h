@@ -11,9 +11,11 @@
 
 namespace belljar {
 
+// One for all changes at and below a path that are left out for the same reason.
 struct LeftOut {
   std::string path;  // below the workspace
   std::string reason;
+  std::size_t changes = 1;
 };
 
 struct Applied {

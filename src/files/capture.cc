@@ -179,13 +179,13 @@ void Capture::compare_folder(const Pair& folder, const std::string& name, const 
   const std::string path = below(folder.path, name);
   const bool was_folder = before != nullptr && before->kind == FileKind::folder;
   if (before != nullptr && !was_folder) remove(*before, path, in_git_folder);
+  if (folder.depth >= kWorkspaceDepthMax)
+    return skip(path, fmt::format("more than {} folders deep", kWorkspaceDepthMax), true);
   if (!was_folder) {
     Change change{.path = path, .kind = FileKind::folder};
     change.in_git_folder = in_git_folder;
     result_.changeset.changes.push_back(std::move(change));
   }
-  if (folder.depth >= kWorkspaceDepthMax)
-    return skip(path, fmt::format("more than {} folders deep", kWorkspaceDepthMax), true);
   const auto opened = host::open_on_same_mount(folder.now_fd, name.c_str(), O_RDONLY | O_DIRECTORY);
   if (!opened) return skip(path, errno_text(opened.error().value), true);
   const bool hides = view_ == WorkspaceView::copy || is_opaque(opened->get());

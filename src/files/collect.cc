@@ -244,9 +244,7 @@ void Collector::take_whole(const Source& folder, const std::string& name, Collec
   if (kind == FileKind::regular) return take_file(folder, name, to.folder());
   const std::optional<Fd> whole = open_source(folder, name, O_RDONLY | O_DIRECTORY);
   if (!whole) return;
-  Source source = source_below(folder, name, whole->get());
-  source.key = to.name();
-  take_content(source, to.folder());
+  take_content({whole->get(), path_below(folder, name), to.name()}, to.folder());
 }
 
 void Collector::collect(const CollectSpec& wanted, const CollectPlace& place, CollectDestination& to) {

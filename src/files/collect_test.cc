@@ -183,19 +183,25 @@ TEST_F(CollectTest, LimitOfEntries) {
   EXPECT_TRUE(collected.truncated);
 }
 
+// Below the destination, however the folder was named.
 TEST_F(CollectTest, LimitOfDepth) {
-  Fd folder(::dup(out_.fd()));
-  for (unsigned i = 0; i < 3 * kCollectDepthMax; ++i) {
-    ASSERT_EQ(::mkdirat(folder.get(), "d", 0755), 0);
-    folder = Fd(::openat(folder.get(), "d", O_PATH | O_CLOEXEC));
-    if (i + 1 != kCollectDepthMax) continue;
-    ASSERT_TRUE(open_at(folder.get(), "last", O_CREAT | O_WRONLY, 0644));
+  tmp_.make_folder("some/top");
+  const std::pair<const TestFolder*, std::string> ways[] = {{&out_, ""}, {&tmp_, "some/top"}};
+  for (const auto& [place, top] : ways) {
+    Fd folder(::openat(place->fd(), top.empty() ? "." : top.c_str(), O_PATH | O_CLOEXEC));
+    for (unsigned i = 0; i < 3 * kCollectDepthMax; ++i) {
+      ASSERT_EQ(::mkdirat(folder.get(), "d", 0755), 0);
+      folder = Fd(::openat(folder.get(), "d", O_PATH | O_CLOEXEC));
+      if (i + 1 != kCollectDepthMax) continue;
+      ASSERT_TRUE(open_at(folder.get(), "last", O_CREAT | O_WRONLY, 0644));
+    }
+    const Collected collected =
+        top.empty() ? collect("/out") : collect("/tmp/" + top, host_.at("results-of-" + top.substr(5)));
+    EXPECT_EQ(collected.files.size(), 1u) << top;
+    ASSERT_EQ(collected.skipped.size(), 1u) << top;
+    EXPECT_EQ(collected.skipped[0].reason, "more than 100 folders deep");
+    EXPECT_TRUE(collected.truncated);
   }
-  const Collected collected = collect("/out");
-  ASSERT_EQ(collected.files.size(), 1u);
-  ASSERT_EQ(collected.skipped.size(), 1u);
-  EXPECT_EQ(collected.skipped[0].reason, "more than 100 folders deep");
-  EXPECT_TRUE(collected.truncated);
 }
 
 TEST_F(CollectTest, OddNamesComeBackAsTheyAre) {

@@ -1,6 +1,7 @@
 // Workspaces, what is captured of them, the store and applying: the parts that need no sandbox.
 #include "files/workspace.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -221,7 +222,10 @@ TEST_F(WorkspaceTest, ProtectedPathsAndLinksMustBeNamed) {
   KeptChangeset kept = keep(WorkspaceView::overlay);
   const auto applied = apply_changes(kept, {});
   ASSERT_TRUE(applied);
-  EXPECT_EQ(applied->left_out.size(), 3U);  // the folder .git/hooks, the file in it, the link
+  ASSERT_EQ(applied->left_out.size(), 2U);  // the link, and one for the folder with the file in it
+  EXPECT_EQ(applied->left_out[0].path, ".git/hooks");
+  EXPECT_EQ(applied->left_out[0].changes, 2U);
+  EXPECT_EQ(applied->left_out[1].path, "l");
   EXPECT_TRUE(host_.has("plain"));
   EXPECT_FALSE(host_.has(".git/hooks") || host_.has("l"));
   const std::vector<std::string> above = {".git"};
@@ -230,6 +234,52 @@ TEST_F(WorkspaceTest, ProtectedPathsAndLinksMustBeNamed) {
   const std::vector<std::string> named = {".git/hooks", "l"};
   ASSERT_TRUE(apply_changes(kept, named));
   EXPECT_TRUE(host_.has(".git/hooks/x") && host_.has("l"));
+}
+
+TEST_F(WorkspaceTest, AFolderThatIsLeftOutIsOneRow) {
+  host_.make_folder("old/c");
+  for (const char* const name : {"old/a", "old/b", "old/c/d"}) host_.write(name, "x");
+  before_ = before();
+  for (const char* const name : {".vscode/0", ".vscode/1", ".vscode/2"}) inside_.make_folder(name);
+  for (int i = 0; i < 20; ++i) inside_.write(fmt::format(".vscode/{}/{}.json", i % 3, i), "x");
+  inside_.write(".vscode-notes", "x");
+  inside_.link("elsewhere", "old");
+  KeptChangeset kept = keep(WorkspaceView::overlay);
+  const std::size_t changes = kept.changeset.changes.size();
+  const auto applied = apply_changes(kept, {});
+  ASSERT_TRUE(applied) << applied.error().message;
+  std::vector<std::string> rows;
+  for (const LeftOut& row : applied->left_out) rows.push_back(fmt::format("{} {}", row.path, row.changes));
+  // What the link would replace: the folder old, what was in it, and the folder in it.
+  EXPECT_THAT(rows, ElementsAre(".vscode 24", "old 1", "old 5"));
+  EXPECT_EQ(applied->applied.size(), 1U);
+  EXPECT_EQ(kept.changeset.changes.size(), changes - 1);
+}
+
+// As many folders inside each other as `depth`, the last with a file in it.
+void make_deep(TestFolder& folder, unsigned depth) {
+  std::string path;
+  for (unsigned i = 0; i < depth; ++i) path += "d/";
+  folder.make_folder(path.substr(0, path.size() - 1));
+  folder.write(path + "bottom", "x");
+}
+
+TEST_F(WorkspaceTest, WhatIsKeptIsNoDeeperThanAWorkspaceMayBe) {
+  before_ = before();
+  make_deep(inside_, kWorkspaceDepthMax);
+  EXPECT_EQ(capture(WorkspaceView::overlay).changeset.changes.size(), kWorkspaceDepthMax + 1);
+  make_deep(inside_, kWorkspaceDepthMax + 3);
+  KeptChangeset kept = keep(WorkspaceView::overlay);
+  EXPECT_EQ(kept.changeset.changes.size(), kWorkspaceDepthMax + 1);
+  const Captured captured = capture(WorkspaceView::overlay);
+  ASSERT_EQ(captured.skipped.size(), 1U);
+  EXPECT_EQ(captured.skipped[0].reason, "more than 100 folders deep");
+  ASSERT_TRUE(apply_changes(kept, {}));
+  before_ = before();  // and may be a workspace again
+  make_deep(host_, kWorkspaceDepthMax + 1);
+  const auto refused = open_workspace(host_.path(), 1000);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, HasSubstr("folders are more than 100 deep inside each other"));
 }
 
 TEST_F(WorkspaceTest, LeftoversAreCleared) {

@@ -3,7 +3,6 @@
 #include <csignal>
 
 #include "base/json.h"
-#include "base/utf8.h"
 #include "spec/errors.h"
 
 namespace belljar {
@@ -11,20 +10,6 @@ namespace {
 
 constexpr int kLimitExitStatus = 124;
 constexpr int kSignalExitStatus = 128;
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k)
-      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    for (std::size_t k = 0; k < 4; ++k) out += k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=';
-  }
-  return out;
-}
 
 template <typename Number>
 Json optional_number(const std::optional<Number>& number) {
@@ -38,8 +23,7 @@ Json unless_zero(std::uint64_t number) {
 
 void put_stream(Json& record, const std::string& name, const CapturedStream& stream, StreamContent content) {
   if (content == StreamContent::included) {
-    record[name] = stream.bytes;
-    if (!is_utf8(stream.bytes)) record[name + "_base64"] = base64(stream.bytes);
+    put_bytes(record, name, stream.bytes);
   }
   record[name + "_truncated"] = stream.truncated;
   record[name + "_bytes_total"] = stream.bytes_total;
@@ -125,17 +109,12 @@ std::string_view change_name(FileChange change) {
   return "deleted";
 }
 
-void put_path(Json& record, const std::string& name, const std::string& path) {
-  record[name] = path;
-  if (!is_utf8(path)) record[name + "_base64"] = base64(path);
-}
-
 Json files_record(const std::vector<FileRecord>& files) {
   Json record = Json::array();
   for (const FileRecord& file : files) {
     Json row = Json::object();
-    put_path(row, "path", file.path);
-    put_path(row, "saved_as", file.saved_as);
+    put_bytes(row, "path", file.path);
+    put_bytes(row, "saved_as", file.saved_as);
     row["size"] = file.size;
     row["sha256"] = file.sha256;
     row["change"] = change_name(file.change);
@@ -148,7 +127,7 @@ Json skipped_record(const std::vector<SkippedFile>& files) {
   Json record = Json::array();
   for (const SkippedFile& file : files) {
     Json row = Json::object();
-    put_path(row, "path", file.path);
+    put_bytes(row, "path", file.path);
     row["reason"] = file.reason;
     record.push_back(std::move(row));
   }

@@ -1,5 +1,6 @@
 """Workspaces: what a program changes in its view of a folder, and what diff, apply and discard make of it."""
 
+import base64
 import hashlib
 import json
 import os
@@ -251,6 +252,30 @@ class Workspace(WorkspaceCase):
                 self.assertIn("modified file one; the host's side has changed since the run\n", self.diff(id))
                 self.apply(id, "added", "link")
                 self.assertEqual((self.work / "added").read_text(), "new\n")
+
+    def test_a_folder_that_is_left_out_is_one_line(self):
+        id = self.change("mkdir .vscode .vscode/in; for i in 1 2 3 4 5; do echo x > .vscode/in/$i; done; echo x > fine")
+        ended = self.changes("apply", id, status=125)
+        lines = ended.err.decode().splitlines()
+        self.assertEqual(len(lines), 2, str(ended))
+        self.assertRegex(lines[0], r'^belljar: not applied: "\.vscode" \(7 changes\): .*; to apply it all the same, name "\.vscode"$')
+        self.assertIn("7 of 8 changes were left out", lines[1])
+        self.assertTrue((self.work / "fine").exists())
+        row, = json.loads(self.changes("apply", "--json", id, status=125).text)["left_out"]
+        self.assertEqual((row["path"], row["changes"]), (".vscode", 7))
+
+    def test_names_that_are_not_utf8(self):
+        name = b"odd-\xff\xfe"
+        program = f"import os; open({name!r}, 'w').write('x'); os.symlink('x', b'link-' + {name!r})"
+        record = self.record("--workspace", "./work", "--", "python3", "-c", program)
+        kept = {row["kind"]: row for row in self.sets()[0]["changes"]}
+        self.assertEqual(base64.b64decode(kept["file"]["path_base64"]), name)
+        self.assertEqual(base64.b64decode(kept["link"]["path_base64"]), b"link-" + name)
+        self.assertNotIn("path_base64", self.sets()[0])
+        replied = json.loads(self.changes("apply", "--json", record["changes_id"], status=125).text)
+        self.assertEqual(base64.b64decode(replied["applied"][0]["path_base64"]), name)
+        self.assertEqual(base64.b64decode(replied["left_out"][0]["path_base64"]), b"link-" + name)
+        self.assertIn(name, os.listdir(os.fsencode(self.work)))
 
     def test_the_host_has_the_same_name_now(self):
         id = self.change("echo theirs > added; mkdir folder; echo x > folder/x")
