@@ -166,6 +166,7 @@ void exit_task() {
   bool is_last = false;
   {
     LockGuard guard(tasks_lock());
+    const bool is_leader = &task == process.leader;  // of a process that may be gone then
     process.dead_threads.user_ns += used.user_ns;
     process.dead_threads.system_ns += used.system_ns;
     task.is_dead = true;
@@ -181,9 +182,8 @@ void exit_task() {
       if (vfork == nullptr) leave_address_space();
       timers_at_exit(process);
       become_zombie(process);
-    } else if (&task != process.leader) {
-      forget_task(task);
     }
+    if (!is_leader) forget_task(task);  // the leader stays for who waits
   }
   if (vfork != nullptr) return_to_vfork_parent(*vfork);
   if (is_last) host::exit_group(0);
