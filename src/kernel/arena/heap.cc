@@ -64,6 +64,7 @@ void* heap_allocate(std::size_t size) {
     }
     if (block == nullptr) return nullptr;
     heap.used += size_of_class(index);
+    ++heap.objects[index];
   }
   if (is_fresh) return block;
   const std::size_t dirty = size_of_class(index) >= kReturnFrom ? kPageSize : size_of_class(index);
@@ -85,6 +86,16 @@ void heap_free(void* memory, std::size_t size) {
   *static_cast<void**>(memory) = heap.free[index];
   heap.free[index] = memory;
   heap.used -= block_size;
+  --heap.objects[index];
+}
+
+HeapUse heap_use() {
+  HeapState& heap = arena_roots().heap;
+  HeapUse use;
+  LockGuard guard(heap.lock);
+  for (int index = 0; index < HeapState::kClasses; ++index)
+    use.classes[index] = {size_of_class(index), heap.objects[index]};
+  return use;
 }
 
 std::uint64_t heap_bytes_used() {

@@ -18,6 +18,17 @@ void* heap_allocate(std::size_t size);
 // `size` as it was allocated.
 void heap_free(void* memory, std::size_t size);
 
+// How many objects are in use of each class of sizes.
+inline constexpr int kHeapClasses = 23;  // 16 bytes to 64 MiB
+struct HeapUse {
+  struct Class {
+    std::size_t size;
+    std::uint64_t objects;
+  };
+  Class classes[kHeapClasses];
+};
+HeapUse heap_use();
+
 // Bytes in use, rounded up to their classes; for tests of leaks and sysinfo(2).
 std::uint64_t heap_bytes_used();
 

@@ -25,11 +25,12 @@ class TerminalState;
 class RecordLockState;
 
 struct HeapState {
-  static constexpr int kClasses = 23;  // 16 bytes to 64 MiB
+  static constexpr int kClasses = kHeapClasses;
   Lock lock{LockRank::heap};
   void* free[kClasses] = {};
-  std::uint64_t fresh = 0;  // nothing beyond this address was ever used
-  std::uint64_t used = 0;   // bytes
+  std::uint64_t fresh = 0;               // nothing beyond this address was ever used
+  std::uint64_t used = 0;                // bytes
+  std::uint64_t objects[kClasses] = {};  // in use, of each class
 };
 
 struct ArenaRoots {

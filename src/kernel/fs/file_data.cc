@@ -18,6 +18,7 @@ class FileDataState {
   DataRange* free[kDataOrderMax + 1] = {};
   std::uint64_t fresh = kArenaBase + kFileDataOffset;  // nothing beyond it was ever used
   std::uint64_t warm_pages = 0;
+  std::uint64_t free_count = 0;
 };
 
 namespace {
@@ -48,6 +49,7 @@ std::uint64_t fresh_left() {
 void put_free(FileDataState& data, DataRange* range) {
   range->next = data.free[range->order];
   data.free[range->order] = range;
+  ++data.free_count;
 }
 
 DataRange* take_free(FileDataState& data, int order) {
@@ -55,6 +57,7 @@ DataRange* take_free(FileDataState& data, int order) {
   DataRange* const range = data.free[order];
   if (range == nullptr) return nullptr;
   data.free[order] = range->next;
+  --data.free_count;
   data.warm_pages -= range->dirty_pages;
   range->next = nullptr;
   return range;
@@ -81,6 +84,11 @@ SysResult<DataRange*> take_order(int order) {
 }
 
 }  // namespace
+
+std::uint64_t kept_ranges() {
+  LockGuard guard(state().lock);
+  return state().free_count;
+}
 
 SysResult<DataRange*> take_range(std::uint64_t pages) {
   const int exact = order_of(pages);

@@ -23,6 +23,9 @@ inline constexpr int kDataOrderMax = 23;  // 32 GiB
 // Files in ranges up to this order keep their pages when they are cut, so that small ones cost no call of the host.
 inline constexpr int kKeptOrderMax = 4;
 
+// How many ranges are free, and kept for later files.
+std::uint64_t kept_ranges();
+
 // Room for at least `pages`; ENOSPC. Sizes go in steps of 16, so that a file that grows is seldom moved.
 SysResult<DataRange*> take_range(std::uint64_t pages);
 // For one that must never move: with as much room above `pages` as there is address space for, up to `pages_max`.

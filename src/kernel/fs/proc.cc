@@ -86,6 +86,7 @@ constexpr GeneratedRow kRows[] = {
     PROCESS_ROWS("[pid]/task/[tid]"),
     {"self", kLink, proc_self},
     {"thread-self", kLink, proc_thread_self},
+    {"belljar/arena", kFile, proc_arena},
     {"cgroups", kFile, nullptr, "#subsys_name\thierarchy\tnum_cgroups\tenabled\n"},
     {"cmdline", kFile, nullptr, "belljar\n"},
     {"cpuinfo", kFile, proc_cpuinfo},

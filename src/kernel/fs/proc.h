@@ -74,4 +74,7 @@ SysResult<void> proc_pid_max(const Subject& subject, LongText& to);
 SysResult<void> proc_uuid(const Subject& subject, LongText& to);
 SysResult<void> proc_boot_id(const Subject& subject, LongText& to);
 
+// proc_arena.cc: what the kernel itself has in use.
+SysResult<void> proc_arena(const Subject& subject, LongText& to);
+
 }  // namespace belljar::kernel
