@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernel/arena/layout.h"
+#include "kernel/broker/listing.h"
 #include "kernel/host/calls.h"
 
 namespace belljar::kernel {
@@ -28,23 +29,6 @@ shm::Request& take_slot() {
   }
 }
 
-HostTree::Facts facts_of(const shm::Facts& from) {
-  HostTree::Facts facts;
-  facts.number = from.number;
-  facts.size = from.size;
-  facts.blocks = from.blocks;
-  facts.rdev = from.rdev;
-  facts.mode = from.mode;
-  facts.uid = from.uid;
-  facts.gid = from.gid;
-  facts.links = from.links;
-  facts.device = static_cast<std::uint32_t>(from.device);
-  facts.access_time = {from.access_s, from.access_ns};
-  facts.modify_time = {from.modify_s, from.modify_ns};
-  facts.change_time = {from.change_s, from.change_ns};
-  return facts;
-}
-
 class BrokerTree final : public HostTree {
  public:
   SysResult<Facts> stat(std::string_view path) override {
@@ -56,15 +40,8 @@ class BrokerTree final : public HostTree {
   SysResult<void> list(std::string_view path, Visit visit, void* context) override {
     BrokerCall call(shm::Operation::list, path);
     TRY(call.send());
-    const std::uint64_t begin = kContentBase + call.request().offset;
-    const std::uint64_t end = begin + call.request().size;
-    for (std::uint64_t at = begin; at + sizeof(shm::ListedName) <= end;) {
-      const auto& listed = *reinterpret_cast<const shm::ListedName*>(at);
-      const auto* const name = reinterpret_cast<const char*>(at + sizeof listed);
-      visit(context, {name, listed.name_size}, facts_of(listed.facts));
-      at += sizeof listed + ((listed.name_size + 7ULL) & ~7ULL);
-    }
-    return {};
+    const shm::Request& answer = call.request();
+    return read_listing(reinterpret_cast<const void*>(kContentBase + answer.offset), answer.size, visit, context);
   }
 
   SysResult<std::size_t> read_link(std::string_view path, char* to, std::size_t size) override {

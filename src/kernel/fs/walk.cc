@@ -124,7 +124,9 @@ SysResult<void> Walker::begin_text() {
   if (text_.empty()) return error(ENOENT);
   if (text_.front() != '/') return {};
   if ((how_.resolve & RESOLVE_BENEATH) != 0) return error(EXDEV);
-  if ((how_.resolve & RESOLVE_NO_XDEV) != 0 && at_->inode->device != root_->inode->device) return error(EXDEV);
+  // Of a link; an absolute path of the call itself begins at the root wherever the caller stands.
+  const bool is_jump = links_ > 0 && at_->inode->device != root_->inode->device;
+  if (is_jump && (how_.resolve & RESOLVE_NO_XDEV) != 0) return error(EXDEV);
   at_ = root_;
   kind_ = LastName::Kind::root;
   while (!text_.empty() && text_.front() == '/') text_.remove_prefix(1);
