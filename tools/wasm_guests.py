@@ -25,17 +25,22 @@ QUICKJS_FLAGS = ("-O2", "-D_GNU_SOURCE", "-DQUICKJS_NG_BUILD", "-D_WASI_EMULATED
 
 PYTHON = "/usr/bin/python3.11"  # builds its own kind for WebAssembly
 PYTHON_SOURCES = ("python3.11", "zlib")
+# As Debian has it, but for threads.
+SQLITE_FLAGS = "-DSQLITE_THREADSAFE=0 -DSQLITE_ENABLE_FTS5 -DSQLITE_ENABLE_MATH_FUNCTIONS -DSQLITE_ENABLE_COLUMN_METADATA"
 ZLIB_FILES = ("adler32", "compress", "crc32", "deflate", "infback", "inffast", "inflate", "inftrees", "trees", "uncompr", "zutil")
 PYTHON_CFLAGS = "-O2 -Wno-error=int-conversion"
 PYTHON_LDFLAGS = "-Wl,-z,stack-size=4194304 -Wl,--stack-first -Wl,--initial-memory=10485760"
 # What no program here can use.
-LIBRARY_WITHOUT = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "distutils", "curses", "sqlite3", "ctypes",
+LIBRARY_WITHOUT = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "distutils", "curses", "ctypes",
                    "multiprocessing", "asyncio", "dbm", "pydoc_data", "venv", "subprocess.py", "socket.py", "ssl.py", "selectors.py",
                    "socketserver.py", "pty.py", "tty.py", "turtle.py", "bz2.py", "lzma.py")
 
 
+MADE = ("belljar-quickjs.wasm", "python-start.wasm", "belljar-python311.zip", "belljar-snapshot")
+
+
 def folder() -> Path:
-    """Where belljar-NAME.wasm is, or will be, for each interpreter."""
+    """Where MADE is, or will be. CMake makes belljar-python.wasm of python-start.wasm, for which it needs the engine."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     digest.update(subprocess.run([CLANG, "--version"], capture_output=True, check=True).stdout)
     for path in sorted(p for p in SOURCES.rglob("*") if p.is_file()):
@@ -44,7 +49,7 @@ def folder() -> Path:
 
 
 def is_built() -> bool:
-    return os.path.exists(CLANG) and (folder() / "belljar-quickjs.wasm").exists() and (folder() / "belljar-python.wasm").exists()
+    return os.path.exists(CLANG) and all((folder() / name).exists() for name in MADE)
 
 
 def settings() -> dict[str, str]:
@@ -52,20 +57,26 @@ def settings() -> dict[str, str]:
     return {"BELLJAR_WASM_GUESTS": str(folder())} if is_built() else {}
 
 
-def _build_quickjs(out: Path) -> bool:
-    vendored = out / "quickjs-sources"
-    fetch = steps.run_step("fetch the sources of QuickJS",
-                           [wasm_engine.CARGO, "vendor", "--locked", "--versioned-dirs", "--manifest-path",
-                            SOURCES / "quickjs" / "Cargo.toml", vendored],
-                           env={"CARGO_HOME": str(steps.cache_folder("cargo")), "RUSTC": wasm_engine.RUSTC})
-    if not fetch.ok:
+def _cargo(title: str, *arguments, env: dict[str, str] | None = None) -> bool:
+    return steps.run_step(title, [wasm_engine.CARGO, *arguments],
+                          env={"CARGO_HOME": str(steps.cache_folder("cargo")), "RUSTC": wasm_engine.RUSTC} | (env or {})).ok
+
+
+def _build_snapshot_tool(out: Path) -> bool:
+    """belljar-snapshot, a program of this host. Much of what it needs the engine needs too."""
+    target = steps.cache_folder("cargo-target")
+    if not _cargo("build belljar-snapshot", "build", "--release", "--locked", "--manifest-path",
+                  SOURCES / "snapshot" / "Cargo.toml", "--jobs", str(steps.jobs()), env={"CARGO_TARGET_DIR": str(target)}):
         return False
-    sources = next(vendored.glob("rquickjs-sys-*")) / "quickjs"
-    compiled = steps.run_step("build QuickJS for WebAssembly",
-                              [CLANG, "--target=wasm32-wasi", "-o", out / "belljar-quickjs.wasm",
-                               *(sources / name for name in QUICKJS_FILES), *QUICKJS_FLAGS])
-    shutil.rmtree(vendored)
-    return compiled.ok
+    shutil.copy(target / "release" / "belljar-snapshot", out)
+    return True
+
+
+def _build_quickjs(out: Path, crates: Path) -> bool:
+    sources = next(crates.glob("rquickjs-sys-*")) / "quickjs"
+    return steps.run_step("build QuickJS for WebAssembly",
+                          [CLANG, "--target=wasm32-wasi", "-o", out / "belljar-quickjs.wasm",
+                           *(sources / name for name in QUICKJS_FILES), *QUICKJS_FLAGS]).ok
 
 
 def _fetch_debian_sources(out: Path) -> bool:
@@ -89,11 +100,12 @@ def _fetch_debian_sources(out: Path) -> bool:
     return steps.run_step("fetch the sources of Python", ["/bin/sh", "-c", fetch]).ok
 
 
-def _build_python(out: Path) -> bool:
+def _build_python(out: Path, crates: Path) -> bool:
     work = out / "python-work"
     work.mkdir()
     if not _fetch_debian_sources(work):
         return False
+    sqlite = next(crates.glob("libsqlite3-sys-*")) / "sqlite3"
     step = steps.run_step("build Python for WebAssembly", ["/bin/sh", "-euc", f"""
 cd {shlex.quote(str(work))}
 for archive in *.orig.tar.[gbx]z*; do tar -xf "$archive"; done
@@ -103,6 +115,9 @@ ln -s /usr/include/wasm32-wasi sysroot/include/
 ln -s /usr/lib/wasm32-wasi sysroot/lib/
 cc="{CLANG} --target=wasm32-wasi --sysroot=$PWD/sysroot"
 prefix=$PWD/prefix
+$cc {PYTHON_CFLAGS} {SQLITE_FLAGS} -c {shlex.quote(str(sqlite))}/sqlite3.c -o sqlite3.o
+llvm-ar-19 rcs $prefix/libsqlite3.a sqlite3.o
+cp {shlex.quote(str(sqlite))}/sqlite3.h $prefix
 cd zlib-*
 for file in {' '.join(ZLIB_FILES)}; do $cc {PYTHON_CFLAGS} -c $file.c; done
 llvm-ar-19 rcs $prefix/libz.a *.o
@@ -113,9 +128,15 @@ cd build
 PKG_CONFIG_LIBDIR=/nonexistent CONFIG_SITE=../Tools/wasm/config.site-wasm32-wasi ../configure --host=wasm32-unknown-wasi --build=x86_64-pc-linux-gnu \\
   --with-build-python={PYTHON} --prefix=/usr --disable-test-modules --without-pymalloc CC="$cc" CPP="$cc -E" AR=llvm-ar-19 \\
   RANLIB=llvm-ranlib-19 CFLAGS="{PYTHON_CFLAGS} -I$prefix" LDFLAGS="-L$prefix {PYTHON_LDFLAGS}" ZLIB_CFLAGS=-I$prefix \\
-  ZLIB_LIBS="-L$prefix -lz"
+  ZLIB_LIBS="-L$prefix -lz" LIBSQLITE3_CFLAGS=-I$prefix LIBSQLITE3_LIBS="-L$prefix -lsqlite3"
+# Our main() in place of its own.
+for file in main rehash; do
+  $cc {PYTHON_CFLAGS} -Wall -I. -I../Include -I../Include/internal -c {shlex.quote(str(SOURCES / "python"))}/$file.c
+done
+mkdir -p Programs
+wasm-ld-19 -r -o Programs/python.o main.o rehash.o
 make -j{steps.jobs()} python.wasm
-llvm-strip-19 -o {shlex.quote(str(out))}/belljar-python.wasm python.wasm
+llvm-strip-19 -o {shlex.quote(str(out))}/python-start.wasm python.wasm
 """])
     if not step.ok:
         return False
@@ -131,6 +152,7 @@ def _zip_library(sources: Path, archive: Path) -> None:
              if path.relative_to(library).parts[0] not in LIBRARY_WITHOUT and "__pycache__" not in path.parts}
     files |= {Path(path.name): path for path in (sources / "build").rglob("_sysconfigdata*.py")}
     files[Path("sitecustomize.py")] = SOURCES / "python" / "sitecustomize.py"
+    files[Path("_belljar_wake.py")] = SOURCES / "python" / "wake.py"
     compiler = "import json, py_compile, sys\nfor source, out, shown in json.load(sys.stdin):" \
                " py_compile.compile(source, out, dfile=shown, doraise=True, optimize=0," \
                " invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)"
@@ -148,8 +170,12 @@ def build() -> bool:
     made = folder()
     partial = made.with_name(f"{made.name}.{os.getpid()}")
     partial.mkdir()
-    if not (_build_quickjs(partial) and _build_python(partial)):
+    crates = partial / "crates"
+    if not (_cargo("fetch the sources of QuickJS and SQLite", "vendor", "--locked", "--versioned-dirs", "--manifest-path",
+                   SOURCES / "sources" / "Cargo.toml", crates) and _build_quickjs(partial, crates) and
+            _build_python(partial, crates) and _build_snapshot_tool(partial)):
         return False
+    shutil.rmtree(crates)
     shutil.rmtree(made, ignore_errors=True)
     partial.rename(made)
     return True

@@ -109,7 +109,7 @@ Report compile(const CompileJob& job) {
   const auto bytes = read_file_at(AT_FDCWD, job.path.c_str(), kModuleBytesMax);
   if (!bytes) return refuse(Ending::bad_module, errno_text(bytes.error().value));
   if (auto refused = refuse_by_head(*bytes)) return *refused;
-  const EngineHandle engine = make_engine(job.fuel, kStackBytes);
+  const EngineHandle engine = make_engine(job.fuel, job.code_for, kStackBytes);
   confine_self(wasm_compile_profile());
   wasmtime_module_t* made = nullptr;
   const ErrorHandle error(

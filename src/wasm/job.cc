@@ -8,6 +8,8 @@ namespace {
 
 constexpr std::string_view kCompile = "compile";
 constexpr std::string_view kRun = "run";
+constexpr std::string_view kAny = "any";
+constexpr std::string_view kThis = "this";
 
 std::optional<std::uint64_t> to_number(std::string_view text) {
   std::uint64_t number = 0;
@@ -20,15 +22,21 @@ std::optional<std::uint64_t> to_number(std::string_view text) {
 }  // namespace
 
 std::vector<std::string> CompileJob::to_arguments() const {
-  return {kProgramName, std::string(kCompile), path, fuel == FuelIs::counted ? "1" : "0", std::to_string(bytes_max)};
+  return {kProgramName,
+          std::string(kCompile),
+          path,
+          fuel == FuelIs::counted ? "1" : "0",
+          std::string(code_for == CodeFor::any_processor ? kAny : kThis),
+          std::to_string(bytes_max)};
 }
 
 std::optional<CompileJob> CompileJob::from_arguments(const std::vector<std::string>& arguments) {
-  if (arguments.size() != 5 || arguments[1] != kCompile) return std::nullopt;
-  const auto bytes_max = to_number(arguments[4]);
-  if (!bytes_max) return std::nullopt;
+  if (arguments.size() != 6 || arguments[1] != kCompile) return std::nullopt;
+  const auto bytes_max = to_number(arguments[5]);
+  if (!bytes_max || (arguments[4] != kAny && arguments[4] != kThis)) return std::nullopt;
   return CompileJob{.path = arguments[2],
                     .fuel = arguments[3] == "1" ? FuelIs::counted : FuelIs::not_counted,
+                    .code_for = arguments[4] == kAny ? CodeFor::any_processor : CodeFor::this_processor,
                     .bytes_max = *bytes_max};
 }
 

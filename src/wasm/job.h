@@ -13,10 +13,15 @@ inline constexpr const char* kProgramName = "belljar-wasm";
 // Whether compiled code counts fuel. Both kinds of code are kept apart.
 enum class FuelIs : std::uint8_t { not_counted, counted };
 
+// Which processors compiled code can run on: the one that compiles it, or any that has x86-64-v2, as all since 2009
+// have.
+enum class CodeFor : std::uint8_t { this_processor, any_processor };
+
 // Compile the module at `path`: the result goes to standard output.
 struct CompileJob {
   std::string path;
   FuelIs fuel = FuelIs::not_counted;
+  CodeFor code_for = CodeFor::this_processor;
   std::uint64_t bytes_max = 0;  // of the result
 
   std::vector<std::string> to_arguments() const;

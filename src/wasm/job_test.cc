@@ -25,7 +25,7 @@ TEST(Job, FuelOfNoneIsNotFuelOfZero) {
 }
 
 TEST(Job, CompileComesBackAsItWas) {
-  const CompileJob job{.path = "/m", .fuel = FuelIs::counted, .bytes_max = 5};
+  const CompileJob job{.path = "/m", .fuel = FuelIs::counted, .code_for = CodeFor::any_processor, .bytes_max = 5};
   const auto read = CompileJob::from_arguments(job.to_arguments());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->to_arguments(), job.to_arguments());
@@ -40,6 +40,8 @@ TEST(Job, IsRefusedWhereItIsNone) {
   EXPECT_FALSE(RunJob::from_arguments(arguments));
   EXPECT_FALSE(RunJob::from_arguments({"belljar-wasm", "run"}));
   EXPECT_FALSE(CompileJob::from_arguments({"belljar-wasm"}));
+  EXPECT_TRUE(CompileJob::from_arguments({"belljar-wasm", "compile", "/m", "0", "any", "5"}));
+  EXPECT_FALSE(CompileJob::from_arguments({"belljar-wasm", "compile", "/m", "0", "some", "5"}));
 }
 
 }  // namespace

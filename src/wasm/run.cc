@@ -96,7 +96,7 @@ Return instantiate_and_call(wasmtime_linker_t* linker, wasmtime_context_t* conte
 
 Report run(const RunJob& job, const std::vector<std::string>& environment) {
   const FuelIs fuel = job.fuel ? FuelIs::counted : FuelIs::not_counted;
-  const EngineHandle engine = make_engine(fuel, grow_stack());
+  const EngineHandle engine = make_engine(fuel, CodeFor::this_processor, grow_stack());
   Wasi wasi(job.arguments, environment);
   wasi.add_standard_streams();
   for (const std::string& folder : job.folders) {

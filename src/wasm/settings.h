@@ -8,7 +8,8 @@
 
 namespace belljar::wasm {
 
-// `stack_bytes` is what a module may use of this process's stack.
-EngineHandle make_engine(FuelIs fuel, std::size_t stack_bytes);
+// `stack_bytes` is what a module may use of this process's stack. What is compiled for any processor, an engine for
+// this one loads too, after it has checked that the processor has what the code needs.
+EngineHandle make_engine(FuelIs fuel, CodeFor code_for, std::size_t stack_bytes);
 
 }  // namespace belljar::wasm

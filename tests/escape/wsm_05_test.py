@@ -119,7 +119,7 @@ class Wsm05(WasmTest):
                     break
             path.write_bytes(content)
             read, write = os.pipe()
-            run = subprocess.run(["/bin/sh", "-c", 'exec "$0" compile "$1" 0 100000000 3>&"$2"',
+            run = subprocess.run(["/bin/sh", "-c", 'exec "$0" compile "$1" 0 this 100000000 3>&"$2"',
                                   str(engine), str(path), str(write)], pass_fds=[write], stdout=subprocess.DEVNULL,
                                  stderr=subprocess.PIPE, timeout=60, preexec_fn=patient(30))
             os.close(write)

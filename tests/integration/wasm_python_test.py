@@ -1,4 +1,4 @@
-"""Python in the wasm tier: the same programs print the same in the container tier, and what WASI can't carry says so."""
+"""Python in the wasm tier: the same programs print the same in all three tiers, and what WASI can't carry says so."""
 
 
 from pathlib import Path
@@ -52,14 +52,17 @@ class Python(Case):
         self.assertEqual(len(PROGRAMS), 20)
         for name, code in PROGRAMS.items():
             with self.subTest(name):
-                outside, inside = (self.run_in("--isolation", tier, self.write("program.py", code), "one", "two words",
-                                               data=b"1\n2\n39\n") for tier in ("container", "wasm"))
-                self.assertEqual((inside.status, inside.out, inside.err), (outside.status, outside.out, outside.err))
-                self.assertNotEqual(outside.out, b"")
+                ended = [self.run_in("--isolation", tier, self.write("program.py", code), "one", "two words",
+                                     data=b"1\n2\n39\n") for tier in ("container", "kernel", "wasm")]
+                container, *others = [(each.status, each.out, each.err) for each in ended]
+                for other in others:
+                    self.assertEqual(other, container)
+                self.assertNotEqual(ended[0].out, b"")
 
     def test_what_is_missing_says_why(self):
         for name, why in (("socket", "no network"), ("subprocess", "start programs"), ("multiprocessing", "start programs"),
-                          ("ctypes", "native code"), ("sqlite3", "built without")):
+                          ("ctypes", "native code"), ("bz2", "built without"), ("asyncio", "no network"), ("ssl", "no network"),
+                          ("selectors", "no network"), ("fcntl", "nothing of the kind")):
             with self.subTest(name):
                 ended = self.wasm(f"import {name}")
                 self.assertEqual(ended.status, 1)
@@ -73,10 +76,52 @@ class Python(Case):
         self.assertIn("/app/program.py\", line 3", ended.err.decode())
 
     def test_runs_differ_where_they_must(self):
-        code = "import os, random; print(hash('a'), random.random(), os.urandom(8).hex())"
+        code = "import os, random, uuid; print(hash('a'), hash(b'a'), random.random(), os.urandom(8).hex(), uuid.uuid4())"
         first, second = (self.wasm(code).text.split() for _ in range(2))
         for one, other in zip(first, second):
             self.assertNotEqual(one, other)
+
+    def test_hashes_after_the_snapshot(self):
+        """What the interpreter held before its hash seed was renewed is found again: each key of each dict, each element of each
+        set, and names that were interned."""
+        code = ("import builtins, gc, sys\n"
+                "everything = gc.get_objects() + [vars(t) for t in (int, str, dict, type, object, list)]\n"
+                "lost = [k for d in everything if isinstance(d, (dict, set, frozenset)) for k in list(d) if k not in d]\n"
+                "names = [n for m in list(sys.modules.values()) for n in vars(m)]\n"
+                "print(lost, len(names) > 1000, all(sys.intern(''.join(list(n))) is sys.intern(n) for n in names))\n"
+                "print(getattr(builtins, 'pri' + 'nt') is print, {'a': 1}['a'], frozenset('ab') == frozenset('ba'))")
+        for _ in range(5):
+            self.assertEqual(self.wasm(code).text, "[] True True\nTrue 1 True\n")
+
+    def test_variables(self):
+        code = "import sys; print(hash('a'), sys.path[0], sys.dont_write_bytecode, sys.warnoptions, sys.stdout.write_through)"
+        flags = [word for pair in ("PYTHONHASHSEED=7", "PYTHONPATH=/a:/b", "PYTHONUNBUFFERED=1", "PYTHONWARNINGS=error")
+                 for word in ("-e", pair)]
+        first, second = (self.wasm(code.replace("[0]", "[:3]"), flags=tuple(flags)).text for _ in range(2))
+        self.assertEqual(first, second)
+        self.assertIn("['/app', '/a', '/b']", first)
+        self.assertIn("['error'] True", first)
+        ended = self.wasm(code, flags=("-e", "PYTHONHASHSEED=x"))
+        self.assertEqual(ended.status, 1)
+        self.assertIn(b"PYTHONHASHSEED must be", ended.err)
+
+    def test_sqlite(self):
+        code = ("import sqlite3\n"
+                "with sqlite3.connect('/tmp/test.db') as db:\n"
+                "  db.execute('create table t (n integer, s text)'); db.executemany('insert into t values (?, ?)', enumerate('abc'))\n"
+                "db = sqlite3.connect('/tmp/test.db')\n"
+                "print(db.execute('select sum(n), group_concat(s), json_array(1, 2) from t').fetchone())\n"
+                "db = sqlite3.connect(':memory:'); db.execute('create virtual table f using fts5(x)')\n"
+                "db.execute('insert into f values (?)', ('quick brown fox',))\n"
+                "print(db.execute(\"select x from f where f match 'brown'\").fetchall())")
+        self.assertEqual(self.wasm(code).text, "(3, 'a,b,c', '[1,2]')\n[('quick brown fox',)]\n")
+
+    def test_streams(self):
+        code = "import sys; print(sys.stdin.read()[::-1]); print('late', file=sys.stderr, end=''); sys.stdout.write('no newline')"
+        ended = self.wasm(code, data="žluť\n".encode())
+        self.assertEqual((ended.status, ended.text, ended.err), (0, "\nťulž\nno newline", b"late"))
+        ended = self.wasm("import atexit, sys; atexit.register(print, 'bye'); sys.exit('why')")
+        self.assertEqual((ended.status, ended.text, ended.err), (1, "bye\n", b"why\n"))
 
     def test_mounted_data(self):
         folder = self.folder / "data"

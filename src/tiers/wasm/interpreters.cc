@@ -7,9 +7,9 @@ namespace belljar::wasm {
 namespace {
 
 constexpr Interpreter kInterpreters[] = {
-    {".js", "quickjs", "qjs", "", ""},
-    {".mjs", "quickjs", "qjs", "", ""},
-    {".py", "python", "python3", "python311.zip", "PYTHONHOME"},
+    {".js", "quickjs", "qjs", ""},
+    {".mjs", "quickjs", "qjs", ""},
+    {".py", "python", "python3", "python311.zip"},
 };
 
 }  // namespace

@@ -12,10 +12,9 @@ struct Interpreter {
   std::string_view name;      // belljar-NAME.cwasm beside this program, belljar-NAME.wasm too
   std::string_view argument;  // its own argv[0]
   std::string_view library;   // a file beside it, seen below kLibraryFolder; empty: it needs none
-  std::string_view variable;  // of the environment, by which it finds that
 };
 
-inline constexpr const char* kLibraryHome = "/.belljar";
+// Python's main.c knows it too.
 inline constexpr const char* kLibraryFolder = "/.belljar/lib";
 
 // The rows; one interpreter may have several.

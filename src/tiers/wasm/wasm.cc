@@ -101,11 +101,16 @@ Result<host::OwnFile> open_own_file(const std::string& name, const Interpreter& 
                           interpreter.extension, name, host::own_program_places()));
 }
 
-// The interpreter as Belljar's own installation has it, compiled; where fuel is counted it is compiled for that.
+// Whether the interpreter must be compiled here, as any module: its code as Belljar's own installation has it counts no
+// fuel, and is for processors that have what CodeFor::any_processor says.
+bool needs_compiling(FuelIs fuel) {
+  return fuel == FuelIs::counted || !__builtin_cpu_supports("x86-64-v2");
+}
+
 Result<SandboxFile> open_interpreter(const Interpreter& interpreter, FuelIs fuel) {
-  const char* const form = fuel == FuelIs::counted ? "wasm" : "cwasm";
+  const char* const form = needs_compiling(fuel) ? "wasm" : "cwasm";
   host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.{}", interpreter.name, form), interpreter));
-  if (fuel == FuelIs::counted) return compiled_module(file.path, fuel, kModuleTarget);
+  if (needs_compiling(fuel)) return compiled_module(file.path, fuel, kModuleTarget);
   return SandboxFile{std::move(file.opened), std::move(file.path), kModuleTarget};
 }
 
@@ -129,8 +134,6 @@ Result<void> add_interpreter(const Interpreter& interpreter, FuelIs fuel, Start*
   start->files.push_back(
       {std::move(library.opened), std::move(library.path), fmt::format("{}/{}", kLibraryFolder, interpreter.library)});
   job.folders.emplace_back(kLibraryFolder);
-  auto& environment = start->inner.environment;
-  environment.insert(environment.begin(), {std::string(interpreter.variable), kLibraryHome});
   return {};
 }
 
@@ -151,14 +154,14 @@ Result<Start> prepare(const SandboxSpec& spec) {
   return start;
 }
 
-// Interpreters are compiled already, but where fuel is counted.
+// Interpreters are compiled already, for most runs.
 Result<void> prepare_program(const SandboxSpec& spec, int cancel_fd) {
   TRY_VOID(check_spec(spec));
   const bool is_counted = !is_unlimited(limit_row("fuel"), spec.limits.fuel.value);
   const FuelIs fuel = is_counted ? FuelIs::counted : FuelIs::not_counted;
   const Interpreter* const interpreter = find_interpreter(script_name(spec.script));
   if (interpreter == nullptr) return prepare_module(spec.script, fuel, cancel_fd);
-  if (!is_counted) return {};
+  if (!needs_compiling(fuel)) return {};
   const host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.wasm", interpreter->name), *interpreter));
   return prepare_module(file.path, fuel, cancel_fd);
 }

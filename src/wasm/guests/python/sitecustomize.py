@@ -3,14 +3,14 @@
 import sys
 
 _WHY = {
-    **dict.fromkeys(("_socket", "_ssl", "socket", "ssl", "socketserver", "select", "selectors", "asyncio"),
+    **dict.fromkeys(("_ssl", "socket", "ssl", "socketserver", "selectors", "asyncio"),
                     "a module of the wasm tier has no network"),
     **dict.fromkeys(("_posixsubprocess", "subprocess", "pty", "multiprocessing", "_multiprocessing"),
                     "a module of the wasm tier can't start programs"),
     **dict.fromkeys(("_ctypes", "ctypes"), "the wasm tier loads no native code"),
     **dict.fromkeys(("_curses", "curses", "readline", "termios", "tty", "fcntl", "resource", "pwd", "grp", "mmap", "syslog"),
                     "WASI has nothing of the kind"),
-    **dict.fromkeys(("_sqlite3", "sqlite3", "_bz2", "bz2", "_lzma", "lzma"), "this interpreter is built without it"),
+    **dict.fromkeys(("_bz2", "bz2", "_lzma", "lzma"), "this interpreter is built without it"),
     **dict.fromkeys(("tkinter", "_tkinter", "idlelib", "turtle"), "a module of the wasm tier has no display"),
 }
 
