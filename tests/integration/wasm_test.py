@@ -3,12 +3,15 @@
 import hashlib
 import json
 import os
+import re
 import signal
+import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from harness import COMMAND, TOP, Case, both_callers, main, shared_folder
+from harness import COMMAND, LIMIT_KEYS, TOP, Case, both_callers, main, shared_folder
 
 sys.path.insert(0, str(TOP / "tests" / "modules"))
 import wasm_modules as modules  # noqa: E402
@@ -127,6 +130,89 @@ int main() {
   return 0;
 }
 """
+# argv[1] says of what to use, argv[2] how much.
+USE = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <wasi/api.h>
+static char block[65536];
+static long long cpu_ms(void) {
+  __wasi_timestamp_t now;
+  return __wasi_clock_time_get(__WASI_CLOCKID_PROCESS_CPUTIME_ID, 0, &now) ? -1 : (long long)(now / 1000000);
+}
+static int spend(int fd, long long left) {
+  while (left > 0) {
+    ssize_t n = write(fd, block, left < (long long)sizeof block ? left : sizeof block);
+    if (n < 0) return 1;
+    left -= n;
+  }
+  return 0;
+}
+int main(int argc, char** argv) {
+  long long amount = atoll(argv[2]);
+  char name[32];
+  if (!strcmp(argv[1], "memory")) { char* area = malloc(amount); if (!area) return 3; memset(area, 1, amount); return area[amount / 2] != 1; }
+  if (!strcmp(argv[1], "time")) { struct timespec t = {amount / 1000, amount % 1000 * 1000000}; return nanosleep(&t, 0); }
+  if (!strcmp(argv[1], "cpu")) { while (cpu_ms() < amount) {} return 0; }
+  if (!strcmp(argv[1], "bytes")) return spend(open("/tmp/file", O_WRONLY | O_CREAT, 0644), amount);
+  if (!strcmp(argv[1], "output")) return spend(1, amount);
+  for (int i = 0; i < amount; ++i) {
+    snprintf(name, sizeof name, "/tmp/%d", strcmp(argv[1], "files") ? 0 : i);
+    int fd = open(name, O_WRONLY | O_CREAT, 0644);
+    if (fd < 0) return 1;
+    if (!strcmp(argv[1], "files")) close(fd);
+  }
+  return 0;
+}
+"""
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Limit:
+    """As in limits_test.py: what a module sees that uses `under`, `little` or `lot`."""
+
+    key: str
+    flags: tuple[str, ...]
+    use: str
+    under: int
+    little: int
+    lot: int
+    status: str
+    words: str = ""
+
+
+LIMITS = (
+    Limit("memory_bytes", ("--memory", "64M"), "memory", 55 * MIB, 65 * MIB, 2000 * MIB, "memory", "memory limit of 64M"),
+    Limit("swap_bytes", ("--memory", "64M", "--swap", "0"), "memory", 55 * MIB, 65 * MIB, 2000 * MIB, "memory", "64M"),
+    Limit("cpu_time_ms", ("--cpu-time", "500ms"), "cpu", 350, 900, 60000, "cpu", "processor time limit of 500 ms"),
+    Limit("timeout_ms", ("--timeout", "1s"), "time", 600, 1100, 60000, "timeout", "wall clock limit of 1 s"),
+    Limit("tmp_size_bytes", ("--tmp-size", "8M"), "bytes", 8 * MIB - 65536, 8 * MIB + 65536, 64 * MIB, "disk", "8M"),
+    Limit("tmp_inodes", ("--tmp-inodes", "100"), "files", 90, 101, 5000, "disk", "the 100 files and folders"),
+    Limit("file_size_bytes", ("--file-size", "2M"), "bytes", 2 * MIB, 2 * MIB + 1, 20 * MIB, "disk", "grow past 2M"),
+    Limit("open_files", ("--open-files", "50"), "open files", 30, 50, 5000, "error"),
+    Limit("output_bytes", ("--output-limit", "100K", "--on-output-limit", "kill"), "output", 102400, 102401, 50 * MIB,
+          "output", "output limit of 100K"),
+)
+ELSEWHERE = {
+    "cpus": "EachLimit.test_cpus; a rate slows",
+    "fuel": "Endings",
+    "tasks": "../escape; a module can start none",
+    "read_rate_bytes": "limits_test.py; the container's",
+    "write_rate_bytes": "limits_test.py; the container's",
+    "collect_file_bytes": "collect_test.py; the supervisor's",
+    "collect_size_bytes": "collect_test.py; the supervisor's",
+    "collect_entries": "collect_test.py; the supervisor's",
+    "workspace_entries": "EachLimit.test_refused",
+    "net_connections": "EachLimit.test_refused",
+    "net_rate": "EachLimit.test_refused",
+    "net_size_bytes": "EachLimit.test_refused",
+    "net_idle_ms": "EachLimit.test_refused",
+}
 IMPORT_EXIT = '(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))'
 LOOP = "(loop $again (br $again))"
 
@@ -259,9 +345,9 @@ class Endings(WasmCase):
         self.assertEqual(self.wasm_record(modules.command(LOOP), flags=("--fuel", "1000000"))["status"], "cpu")
         self.assertLess(time.monotonic() - began, 10)
 
-    def deadline(self, module: bytes, *arguments: str, **options):
+    def deadline(self, module: bytes, *arguments: str, mounts: tuple = (), **options):
         began = time.monotonic()
-        record = self.wasm_record(module, *arguments, flags=("--timeout", "1s"), **options)
+        record = self.wasm_record(module, *arguments, flags=("--timeout", "1s", *mounts), **options)
         self.assertEqual((record["status"], record["signal"], record.exit_status), ("timeout", 9, 124), record)
         self.assertLess(time.monotonic() - began, 8)
         self.assertGreaterEqual(record["duration_ms"], 950)
@@ -278,6 +364,33 @@ class Endings(WasmCase):
         self.addCleanup(os.close, write)
         self.deadline(modules.from_c(COPY), stdin=read)
         os.close(read)
+
+    def test_deadline_of_opening_a_fifo(self):
+        """open(2) of one waits for who writes to it."""
+        folder = self.folder / "pipes"
+        folder.mkdir()
+        os.mkfifo(folder / "fifo")
+        for path in (folder, folder / "fifo"):
+            self.own(path)
+        self.deadline(modules.from_c(FILES), "read", "/data/fifo", "-", mounts=("--mount", f"{folder}:/data"))
+
+    def test_deadline_of_writing_to_a_full_pipe(self):
+        """Nobody reads what belljar is to pass on: it waits, and the sandbox is gone all the same."""
+        self.assertEqual(self.wasm(modules.from_c(USE), "output", "1").status, 0)
+        read, write = os.pipe()
+        process = self.start("run", "--isolation", "wasm", "--timeout", "1s", "--output-limit", "1G",
+                             self.module(modules.from_c(USE)), "output", "1000000000", stdout=write)
+        os.close(write)
+        time.sleep(0.5)
+        until = time.monotonic() + 10
+        while sandboxes_of(process.pid) and time.monotonic() < until:
+            time.sleep(0.1)
+        self.assertEqual(sandboxes_of(process.pid), [])
+        self.assertIsNone(process.poll())
+        with open(read, "rb") as out:
+            out.read()
+        _, err = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, b"wall clock" in err), (124, True))
 
     def test_deadline_of_bulk_memory(self):
         fill = "(loop $again (memory.fill (i32.const 0) (i32.const 1) (i32.const 50000000)) (br $again))"
@@ -308,6 +421,48 @@ class Endings(WasmCase):
         _, err = process.communicate(timeout=20)
         self.assertEqual((process.returncode, err), (128 + signal.SIGTERM, b"belljar: stopped by the caller\n"))
         self.assertLess(time.monotonic() - began, 8)
+
+
+@both_callers
+class EachLimit(WasmCase):
+    """The table above."""
+
+    def flags(self, limit: Limit) -> tuple[str, ...]:
+        weaker = ("memory", "swap", "cpu_time") if self.as_user else ()
+        return (*limit.flags, *(word for name in weaker for word in ("--accept-weaker", name)))
+
+    def use(self, limit: Limit, amount: int):
+        return self.wasm_record(modules.from_c(USE), limit.use, str(amount), flags=self.flags(limit))
+
+    def test_no_limit_is_left_out(self):
+        self.assertEqual({limit.key for limit in LIMITS} | set(ELSEWHERE), LIMIT_KEYS)
+
+    def test_under_it_nothing_happens(self):
+        for limit in LIMITS:
+            with self.subTest(limit=limit.key):
+                record = self.use(limit, limit.under)
+                self.assertEqual((record["status"], record["exit_code"], record["denials"]), ("ok", 0, []), record)
+
+    def test_exceeded(self):
+        for limit in LIMITS:
+            for amount in (limit.little, limit.lot):
+                with self.subTest(limit=limit.key, amount=amount):
+                    record = self.use(limit, amount)
+                    self.assertEqual(record["status"], limit.status, record)
+                    self.assertIn(limit.words, record["reason"])
+
+    def test_cpus(self):
+        limit = Limit("cpus", ("--cpus", "0.25", *(("--accept-weaker", "cpus") if self.as_user else ())), "cpu", 0, 400, 0, "ok")
+        record = self.use(limit, limit.little)
+        self.assertEqual(record["status"], "ok", record)
+        self.assertGreater(record["duration_ms"], 1000)
+
+    def test_refused(self):
+        module = self.module(modules.command(""))
+        for name, value in (("workspace-entries", "5"), ("net-connections", "5"), ("net-rate", "5"), ("net-size", "5M"),
+                            ("net-idle", "5s")):
+            with self.subTest(name):
+                self.assert_refused(self.run_in("--isolation", "wasm", f"--{name}", value, module), 125, f"--{name}", "wasm")
 
 
 @both_callers
@@ -384,6 +539,19 @@ class Mounts(WasmCase):
         for number in range(3000):
             (folder / f"{number}-{'n' * 100}").touch()
         self.assertEqual(self.files("list /data", flags=("--mount", f"{folder}:/data")), ["list 3000"])
+
+
+def sandboxes_of(pid: int) -> list[str]:
+    """The first processes of the sandboxes that a belljar has under way."""
+    found = []
+    for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+        try:
+            name, state = re.match(r"\d+ \((.*)\) (.)", Path(f"/proc/{child}/stat").read_text()).groups()
+        except OSError:
+            continue
+        if state != "Z" and name == "belljar-init":
+            found.append(child)
+    return found
 
 
 def snapshot(folder: Path) -> list:
@@ -502,6 +670,39 @@ class Scripts(WasmCase):
 
     def test_what_has_no_interpreter(self):
         self.assert_refused(self.script("print(1)", name="script.rb"), 126, "script.rb")
+
+
+class Interpreters(WasmCase):
+    """As an installation has them, compiled."""
+
+    # x86-64-v2, as gcc's manual has it.
+    ANY_PROCESSOR = {b"cmpxchg16b", b"sse3", b"ssse3", b"sse41", b"sse42", b"popcnt"}
+
+    def compiled(self) -> list[Path]:
+        return sorted(Path(COMMAND).parent.glob("belljar-*.cwasm"))
+
+    def test_they_are_for_any_processor(self):
+        self.assertEqual([path.name for path in self.compiled()], ["belljar-python.cwasm", "belljar-quickjs.cwasm"])
+        for path in self.compiled():
+            # The engine's note of what code asks of the processor: a name, then 2 for a truth value, and that.
+            found = dict(re.findall(rb"has_([a-z0-9]+)\x02([\x00\x01])", path.read_bytes()))
+            self.assertLessEqual(self.ANY_PROCESSOR | {b"avx2", b"bmi2"}, set(found))
+            self.assertEqual({name for name, asked in found.items() if asked == b"\x01"}, self.ANY_PROCESSOR)
+
+    def test_what_asks_more_than_the_processor_has_is_not_run(self):
+        """Neither the installation nor the cache is trusted with that: the engine looks itself."""
+        engine = Path(COMMAND).with_name("belljar-wasm")
+        compiled, report = self.folder / "true.cwasm", self.folder / "report"
+        words = ["/bin/sh", "-c", 'exec "$@" 3>"$0"', report, engine]
+        with open(compiled, "wb") as out:
+            subprocess.run([*words, "compile", self.module(modules.command("")), "0", "any", "1000000"], stdout=out, check=True)
+        run = [*words, "run", compiled, "", "1000000", "0", "true"]
+        self.assertEqual(subprocess.run(run).returncode, 0)
+        content = compiled.read_bytes()
+        self.assertIn(b"has_sse42\x02\x01", content)
+        compiled.write_bytes(content.replace(b"has_sse42", b"has_sse49"))
+        self.assertEqual(subprocess.run(run).returncode, 1)
+        self.assertIn(b"has_sse49", report.read_bytes())
 
 
 class Choice(WasmCase):
