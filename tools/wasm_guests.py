@@ -131,7 +131,7 @@ PKG_CONFIG_LIBDIR=/nonexistent CONFIG_SITE=../Tools/wasm/config.site-wasm32-wasi
   ZLIB_LIBS="-L$prefix -lz" LIBSQLITE3_CFLAGS=-I$prefix LIBSQLITE3_LIBS="-L$prefix -lsqlite3"
 # Our main() in place of its own.
 for file in main rehash; do
-  $cc {PYTHON_CFLAGS} -Wall -I. -I../Include -I../Include/internal -c {shlex.quote(str(SOURCES / "python"))}/$file.c
+  $cc {PYTHON_CFLAGS} -Wall -I. -I../Include -I {shlex.quote(str(steps.TOP / "src"))} -c {shlex.quote(str(SOURCES / "python"))}/$file.c
 done
 mkdir -p Programs
 wasm-ld-19 -r -o Programs/python.o main.o rehash.o

@@ -7,13 +7,13 @@
 #include <wasi/libc-environ.h>
 #include <wasi/libc.h>
 
+#include "wasm/guests/python/rehash.h"
+
 #define Py_BUILD_CORE 1
 #include <Python.h>
-
-#include "pycore_initconfig.h"
-#include "pycore_interp.h"
-#include "pycore_pystate.h"
-#include "rehash.h"
+#include <internal/pycore_initconfig.h>
+#include <internal/pycore_interp.h>
+#include <internal/pycore_pystate.h>
 
 // The library's folder is the first that is handed over, whatever it is called.
 static const char kLibraryFolder[] = "/.belljar/lib";

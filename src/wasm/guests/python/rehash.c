@@ -1,13 +1,13 @@
-#include "rehash.h"
+
+#include "wasm/guests/python/rehash.h"
 
 #define Py_BUILD_CORE 1
 #include <Python.h>
-
-#include "pycore_dict.h"
-#include "pycore_gc.h"
-#include "pycore_hashtable.h"
-#include "pycore_interp.h"
-#include "pycore_pystate.h"
+#include <internal/pycore_dict.h>
+#include <internal/pycore_gc.h>
+#include <internal/pycore_hashtable.h>
+#include <internal/pycore_interp.h>
+#include <internal/pycore_pystate.h>
 
 enum { PERTURB_SHIFT = 5, LINEAR_PROBES = 9 };
 
