@@ -1,6 +1,7 @@
 #include "tiers/container/refusals.h"
 
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -13,13 +14,18 @@ namespace {
 constexpr std::uint64_t kAnsweredAtOnce = 10'000;
 constexpr unsigned kPauseUs = 1000;
 
+bool is_hung_up(int fd) {
+  pollfd looked{fd, POLLIN, 0};
+  return ::poll(&looked, 1, 0) > 0 && (looked.revents & POLLHUP) != 0;
+}
+
 }  // namespace
 
 void Refusals::answer() {
   seccomp_notif asked{};
   if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0) {
-    // ENOENT: who asked was killed meanwhile. All else means that nobody will ask any more.
-    if (errno != ENOENT && errno != EINTR) listener_.reset();
+    // ENOENT: who asked was killed meanwhile, or all are gone that could ask.
+    if ((errno != ENOENT && errno != EINTR) || is_hung_up(listener_.get())) listener_.reset();
     return;
   }
   const SyscallRule* const rule = refusing_rule(container_profile(), asked.data);
