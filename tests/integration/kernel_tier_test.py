@@ -1,10 +1,13 @@
 #!/usr/bin/python3
 """The kernel tier: real programs on the user-space kernel, what is refused, and what hostile guests get."""
 
+import os
+import signal
 import subprocess
 import time
+from pathlib import Path
 
-from harness import Case, both_callers, main
+from harness import Case, both_callers, main, root_only
 
 # A guest that knows where the kernel's shared memory is, and writes over it.
 SCRIBBLE = r"""
@@ -36,6 +39,45 @@ int main(int argc, char** argv) {
   long result;
   __asm__ volatile("call *%2" : "=a"(result) : "0"(atol(argv[1])), "r"(gadget()), "D"(0), "S"(0), "d"(0) : "rcx", "r11", "memory");
   printf("answered %ld\n", result);
+  return 0;
+}
+"""
+# Tries to change what other sandboxes read: the cache of contents, mapped behind the sandbox's own contents.
+CACHE = r"""
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static unsigned char* gadget(void) {
+  unsigned char* text = (unsigned char*)0x6f0000000000;
+  for (int i = 0; i < 0x20000; ++i)
+    if (text[i] == 0x0f && text[i + 1] == 5 && text[i + 2] == 0xc3) return text + i;
+  return 0;
+}
+static long host(long number, long a, long b, long c, long d, long e, long f) {
+  unsigned char* const call = gadget();
+  long result;
+  register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
+  __asm__ volatile("call *%2" : "=a"(result) : "0"(number), "r"(call), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
+  return result;
+}
+int main() {
+  volatile char* const cache = (char*)0x6f5000000000;
+  printf("begins with %d letters\n", cache[0] != 0 && cache[63] != 0 && cache[64] == 0 ? 64 : 0);
+  printf("protect %ld\n", host(10, (long)cache, 4096, PROT_READ | PROT_WRITE, 0, 0, 0));
+  printf("map to write %ld\n", host(9, 0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, 5, 0));
+  const long own = host(9, 0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, 5, 0);
+  *(char*)own = 'x';
+  printf("other descriptor %ld\n", host(9, 0, 4096, PROT_READ, MAP_SHARED, 5, 1L << 40) > 0 ? 1L : 0L);
+  fflush(stdout);
+  host(28, (long)cache, 4096, 9 /* MADV_REMOVE */, 0, 0, 0);
+  if (fork() == 0) { *cache = 'x'; _exit(0); }
+  int status;
+  wait(&status);
+  printf("signal %d\n", WTERMSIG(status));
   return 0;
 }
 """
@@ -98,6 +140,80 @@ class Programs(Case):
         self.assert_refused(self.kernel("--", "nosuch"), 127, "nosuch", "not found")
         for options, word in (("--allow", "example.org"), "--allow"), (("--mount", f"{self.folder}:/data:rw"), ":rw"):
             self.assert_refused(self.kernel(*options, "--", "true"), 125, word, "kernel tier")
+
+
+@both_callers
+class Cache(Case):
+    """Contents of the image are kept for all sandboxes of it. As an ordinary user each test has a cache of its own."""
+
+    def setUp(self):
+        super().setUp()
+        self.place = Path("/var/cache/belljar") if self.caller_id == 0 else self.folder / "cache/belljar"
+
+    def kernel(self, *command, **options):
+        return self.run_in("--isolation", "kernel", *command, env={"XDG_CACHE_HOME": str(self.folder / "cache")}, **options)
+
+    def newest(self) -> Path:
+        return max((self.place / "kernel").iterdir(), key=lambda path: path.stat().st_mtime)
+
+    def beginning(self) -> bytes:
+        with open(self.newest(), "rb") as file:
+            return file.read(128)
+
+    def read_env(self):
+        ended = self.kernel("--", "sha256sum", "/usr/bin/env")
+        wanted = subprocess.run(["sha256sum", "/usr/bin/env"], capture_output=True, text=True).stdout
+        self.assertEqual((ended.status, ended.text), (0, wanted), str(ended))
+
+    def test_damage_is_replaced(self):
+        self.read_env()
+        path = self.newest()
+        os.truncate(path, 4096)
+        self.read_env()
+        self.assertEqual(path.stat().st_size, 1 << 30)
+        with open(path, "r+b") as file:
+            file.write(b"damaged")
+        self.read_env()
+        self.assertEqual(self.beginning().decode().rstrip("\0"), self.newest().name)
+
+    def test_several_at_once(self):
+        code = "import json, asyncio, email, decimal; print(json.dumps([1]))"
+        running = [self.start("run", "--isolation", "kernel", "--", "python3", "-c", code, stdout=subprocess.PIPE,
+                              env={"XDG_CACHE_HOME": str(self.folder / "cache")}) for _ in range(4)]
+        self.assertEqual([one.communicate()[0] for one in running], [b"[1]\n"] * 4)
+
+    def test_guests_only_read_it(self):
+        source = self.write("guest.c", CACHE)
+        subprocess.run(["gcc", "-O1", "-w", "-static", "-o", self.folder / "guest", source], check=True)
+        (self.folder / "guest").chmod(0o755)
+        self.read_env()
+        before = self.beginning()
+        ended = self.kernel("--mount", f"{self.folder / 'guest'}:/guest", "--", "/guest")
+        self.assertEqual(ended.text.splitlines(), ["begins with 64 letters", "protect -13", "map to write -13", "other descriptor 1",
+                                                   f"signal {signal.SIGSEGV}"], str(ended))
+        self.assertEqual(self.beginning(), before)
+
+    def test_compiling_fits_into_the_default_memory(self):
+        self.need("g++")
+        code = "printf '#include <iostream>\\nint main() { std::cout << \"made\" << std::endl; }' > a.cc; g++ a.cc -o a && ./a"
+        ended = self.kernel("--", "sh", "-c", code)
+        self.assertEqual((ended.status, ended.text), (0, "made\n"), str(ended))
+
+
+@root_only
+class Upgrade(Case):
+    def test_is_seen(self):
+        """A file of the host's that was kept is read anew after it has changed, also where its size and name are the same."""
+        path = Path(f"/usr/local/share/belljar-test-{os.getpid()}")
+        self.addCleanup(path.unlink)
+        for text in ("first", "other", "third"):
+            path.write_text(text)
+            time.sleep(3.1)  # what changed a moment ago is not kept
+            for _ in range(2):
+                self.assertEqual(self.sh(f"cat {path}", "--isolation", "kernel"), text)
+            path.with_suffix(".new").write_text(text.upper())
+            path.with_suffix(".new").rename(path)
+            self.assertEqual(self.sh(f"cat {path}", "--isolation", "kernel"), text.upper())
 
 
 class Memory(Case):

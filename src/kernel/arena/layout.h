@@ -40,12 +40,26 @@ inline constexpr std::uint64_t kFileDataSize = kArenaSize - kFileDataOffset;
 // Contents of files of the image: a second memfd that the broker fills and guests can only read.
 inline constexpr std::uint64_t kContentBase = kKernelBase + 0x40'0000'0000;
 inline constexpr std::uint64_t kContentSize = 0x10'0000'0000;
+// Behind it, the cache of contents that sandboxes share (tiers/kernel/content_cache_shm.h). Offsets of contents count
+// on from the one file to the other.
+inline constexpr std::uint64_t kCacheBase = kContentBase + kContentSize;
+inline constexpr std::uint64_t kContentsEnd = 2 * kContentSize;
 
 inline constexpr std::uint64_t kKernelEnd = kKernelBase + 0x80'0000'0000;
 
 // Host descriptors in every guest process; nothing but mmap(2) may take them.
 inline constexpr int kArenaFd = 3;
 inline constexpr int kContentFd = 4;
+inline constexpr int kCacheFd = 5;  // not open where there is no cache
+
+// A place in one of these files, as mmap(2) takes it.
+struct HostPlace {
+  int fd = -1;
+  std::uint64_t offset = 0;
+};
+constexpr HostPlace place_of_content(std::uint64_t offset) {
+  return offset < kContentSize ? HostPlace{kContentFd, offset} : HostPlace{kCacheFd, offset - kContentSize};
+}
 
 // Where guest memory may be.
 inline constexpr std::uint64_t kGuestLowest = 0x1'0000;

@@ -21,6 +21,7 @@ class TreeState;
 class UnixSocketState;
 class WatchState;
 class ConsoleState;
+struct ProcessorAnswers;
 class TerminalState;
 class RecordLockState;
 
@@ -50,6 +51,7 @@ struct ArenaRoots {
   SandboxFacts* facts = nullptr;
   RandomState* random = nullptr;
   ProcState* proc = nullptr;
+  ProcessorAnswers* processor_answers = nullptr;
 };
 
 inline ArenaRoots& arena_roots() {

@@ -8,6 +8,7 @@
 #include "kernel/arena/layout.h"
 #include "kernel/broker/listing.h"
 #include "kernel/host/calls.h"
+#include "kernel/task/sandbox_facts.h"
 
 namespace belljar::kernel {
 namespace {
@@ -54,7 +55,10 @@ class BrokerTree final : public HostTree {
   SysResult<Content> fetch(std::string_view path) override {
     BrokerCall call(shm::Operation::fetch, path);
     TRY(call.send());
-    return Content{call.request().offset, call.request().size, call.request().image_id};
+    const shm::Request& answer = call.request();
+    const shm::PatchedText& text = answer.text;
+    return Content{answer.offset, answer.size, answer.image_id,
+                   PatchedText{text.source, text.size, text.distance, text.offset, text.trampoline_size}};
   }
 
   SysResult<std::size_t> read_live(std::string_view path, std::uint64_t offset, char* to, std::size_t size) override {
@@ -85,7 +89,8 @@ SysResult<std::uint64_t> BrokerCall::send() {
   if (request_->result != 0) return error(static_cast<int>(-request_->result));
   request_->state.store(shm::Request::kPosted);
   ring_broker();
-  for (int i = 0; i < kSpins && request_->state.load(std::memory_order_relaxed) == shm::Request::kPosted; ++i) {
+  const int spins = sandbox_facts().cpu_count < 2 ? 0 : kSpins;  // the broker would wait for this processor
+  for (int i = 0; i < spins && request_->state.load(std::memory_order_relaxed) == shm::Request::kPosted; ++i) {
     __builtin_ia32_pause();
   }
   while (request_->state.load() == shm::Request::kPosted) {

@@ -44,6 +44,13 @@ struct Facts {
   std::uint32_t access_ns, modify_ns, change_ns, padding;
 };
 
+// The text of a program or library with its system calls patched, as the content cache has it; offsets of contents.
+struct PatchedText {
+  std::uint64_t source, size;  // what it stands for; no size: there is none
+  std::uint64_t distance;      // from the first byte of the trampolines to the text, once mapped
+  std::uint64_t offset, trampoline_size;
+};
+
 // One name of a folder; `size` of the name's bytes follow, and zeros up to a multiple of 8.
 struct ListedName {
   Facts facts;
@@ -60,6 +67,7 @@ struct Request {
   std::uint64_t arguments[4];
   std::int64_t result;  // -errno, or a count
   std::uint64_t offset, size, image_id;
+  PatchedText text;
   Facts facts;
   char path[kPathSize];
   std::uint8_t data[kDataSize];

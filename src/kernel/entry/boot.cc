@@ -26,6 +26,7 @@
 extern "C" {
 extern char kernel_text_begin[], kernel_text_end[];
 void syscall_entry();
+void cpuid_entry();
 [[noreturn]] void move_to_stack(std::uint64_t stack, void (*next)());
 }
 
@@ -38,6 +39,8 @@ void map_shared_files() {
   constexpr int kFlags = MAP_SHARED | MAP_FIXED | MAP_NORESERVE;
   if (host::mmap(kArenaBase, kArenaSize, PROT_READ | PROT_WRITE, kFlags, kArenaFd, 0) < 0) host::exit_group(120);
   if (host::mmap(kContentBase, kContentSize, PROT_READ, kFlags, kContentFd, 0) < 0) host::exit_group(121);
+  const long cache = host::mmap(kCacheBase, kContentSize, PROT_READ, kFlags, kCacheFd, 0);
+  if (cache < 0 && cache != -EBADF) host::exit_group(121);
   // Nothing else may come to lie in the kernel's range.
   host::mmap(kPrivateBase, kPrivateSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
@@ -101,6 +104,7 @@ extern "C" [[noreturn]] void kernel_boot(const std::uint64_t* stack) {
   ThreadState* const state = take_thread_slot();
   if (state == nullptr) host::exit_group(123);
   state->entry = syscall_entry;
+  state->cpuid_entry = cpuid_entry;
   state->host_tid = static_cast<std::uint32_t>(host::raw(SYS_gettid));
   asm volatile("wrgsbase %0" : : "r"(state));
   use_signal_stack(*state);

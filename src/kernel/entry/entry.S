@@ -54,6 +54,23 @@ syscall_entry:
   call dispatch
   jmp exit_restart
 
+// From a patched cpuid instruction: rdx, which that would overwrite, is the address after it.
+.globl cpuid_entry
+cpuid_entry:
+  movq %rsp, %gs:8
+  movq %gs:0, %rsp
+  pushq $1
+  pushq %r11
+  pushq %rcx
+  pushfq
+  pushq %rdx
+  pushq %gs:8
+  pushq $-1
+  pushq %rax
+  PUSH_REGISTERS
+  call answer_cpuid
+  jmp exit_restart
+
 // From the host's signal handler, which interrupted guest code at gs:40.
 .globl interrupted_entry
 interrupted_entry:

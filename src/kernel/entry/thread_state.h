@@ -33,6 +33,7 @@ struct ThreadState {
   std::uint64_t interrupted_rip;
   Interruption interruption;
   std::uint64_t trapped_site;                            // after the syscall instruction that trapped; 0: none
+  void (*cpuid_entry)();                                 // the same for patched cpuid instructions
   siginfo_t fault;                                       // of Interruption::fault
   std::uint64_t fault_trap, fault_error, fault_address;  // as in ucontext_t: REG_TRAPNO, REG_ERR, REG_CR2
   std::uint32_t host_tid;
@@ -44,7 +45,7 @@ static_assert(sizeof(Frame) == 160 && offsetof(Frame, rax) == 96 && offsetof(Fra
               offsetof(Frame, rip) == 120 && offsetof(Frame, flags) == 128 && offsetof(Frame, is_full) == 152);
 static_assert(offsetof(ThreadState, guest_stack) == 8 && offsetof(ThreadState, task) == 16 &&
               offsetof(ThreadState, frame) == 24 && offsetof(ThreadState, entry) == 32 &&
-              offsetof(ThreadState, interrupted_rip) == 40);
+              offsetof(ThreadState, interrupted_rip) == 40 && offsetof(ThreadState, cpuid_entry) == 64);
 
 inline ThreadState& thread_state() {
   ThreadState* state;

@@ -17,6 +17,16 @@ namespace belljar::kernel {
 class Inode;
 class Dentry;
 
+// Text of the file whose system calls are patched already (mm/text_patch.h); places are offsets of contents.
+// Trampolines begin at `offset`, the text kTrampolineSize behind.
+struct PatchedText {
+  std::uint64_t source = 0;  // the part of the file that it stands for
+  std::uint64_t size = 0;    // 0: there is none
+  std::uint64_t distance = 0;
+  std::uint64_t offset = 0;
+  std::uint64_t trampoline_size = 0;
+};
+
 // What can be mapped (mmap(2)): a contiguous part of one of the two shared files.
 struct MapSource {
   enum class Kind : std::uint8_t { anonymous, arena, content };
@@ -26,6 +36,7 @@ struct MapSource {
   std::uint64_t size = ~0ULL;
   bool may_write_shared = false;
   std::uint64_t image_id = 0;  // of content: names the file, so that its patched text can be found; 0: none
+  PatchedText text;
 };
 
 // Files that some calls treat in a way of their own; each kind is one class.

@@ -123,7 +123,7 @@ SysResult<HostTree::Content> HostRegular::content() {
   LockGuard guard(lock);
   if (!has_content_) {
     content_ = TRY(tree().fetch(path()));
-    if (content_.offset > kContentSize || content_.size > kContentSize - content_.offset) return error(EIO);
+    if (content_.offset > kContentsEnd || content_.size > kContentsEnd - content_.offset) return error(EIO);
     size = content_.size;
     has_content_.store(true, std::memory_order_release);
   }
@@ -166,6 +166,7 @@ SysResult<MapSource> HostRegularFile::map(std::uint64_t offset, std::uint64_t, b
   source.offset = content.offset + offset;
   source.size = offset < content.size ? page_up(content.size) - offset : 0;
   source.image_id = content.image_id;
+  source.text = content.text;
   return source;
 }
 

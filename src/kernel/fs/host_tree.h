@@ -34,6 +34,7 @@ class HostTree {
     std::uint64_t offset = 0;
     std::uint64_t size = 0;
     std::uint64_t image_id = 0;
+    PatchedText text;
   };
   virtual SysResult<Content> fetch(std::string_view path) = 0;
   // A file whose contents are made when it is read, and differ each time (/proc/meminfo of the container): at most

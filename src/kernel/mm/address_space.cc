@@ -135,9 +135,8 @@ SysResult<void> check_request(const MapRequest& request) {
 }
 
 struct HostSource {
-  int fd = -1;
-  std::uint64_t offset = 0;
-  std::uint64_t image_id = 0;
+  HostPlace place;
+  MapSource file;
 };
 
 SysResult<HostSource> source_of(const MapRequest& request, bool is_shared) {
@@ -145,7 +144,8 @@ SysResult<HostSource> source_of(const MapRequest& request, bool is_shared) {
   const bool writes = (request.protection & PROT_WRITE) != 0;
   const MapSource source = TRY(request.file->map(request.offset, request.size, is_shared, writes));
   if (source.kind == MapSource::Kind::anonymous) return HostSource{};
-  return HostSource{source.kind == MapSource::Kind::arena ? kArenaFd : kContentFd, source.offset, source.image_id};
+  if (source.kind == MapSource::Kind::arena) return HostSource{{kArenaFd, source.offset}, source};
+  return HostSource{place_of_content(source.offset), source};
 }
 
 }  // namespace
@@ -161,21 +161,21 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   const HostSource source = TRY(source_of(request, is_shared));
   const std::uint64_t size = page_up(request.size);
   int flags = (request.flags & kPassedFlags & ~MAP_TYPE & ~MAP_ANONYMOUS) | (is_shared ? MAP_SHARED : MAP_PRIVATE);
-  if (source.fd < 0) flags |= MAP_ANONYMOUS;
+  if (source.place.fd < 0) flags |= MAP_ANONYMOUS;
   LockGuard guard(lock);
   if (area_count + 3 > kAreasMost) return error(ENOMEM);
   const rlimit& limit = current_process().limits[RLIMIT_AS];
   if (limit.rlim_cur != RLIM_INFINITY && mapped_bytes() + size > limit.rlim_cur) return error(ENOMEM);
-  const TextRequest text{request.address, size, request.protection, flags, source.offset, source.image_id};
+  const TextRequest text{request.address, size, request.protection, flags, source.file};
   long result = 0;
   bool is_patched = false;
-  const bool is_image = source.image_id != 0 && !is_shared && (request.protection & PROT_WRITE) == 0;
+  const bool is_image = source.file.image_id != 0 && !is_shared && (request.protection & PROT_WRITE) == 0;
   if (is_image && (request.protection & PROT_EXEC) != 0) {
     result = map_text(text, &is_patched);
   } else if (is_image && request.address == 0 && request.offset == 0) {
     result = map_library(text);
   } else {
-    result = host::mmap(text.address, text.size, text.protection, text.flags, source.fd, text.content_offset);
+    result = host::mmap(text.address, text.size, text.protection, text.flags, source.place.fd, source.place.offset);
   }
   if (result < 0) return error(static_cast<int>(-result));
   MemoryArea area;
@@ -186,7 +186,7 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   area.protection = static_cast<std::uint32_t>(request.protection & (PROT_READ | PROT_WRITE | PROT_EXEC));
   area.kind = request.file != nullptr ? MemoryArea::Kind::file : request.kind;
   area.is_shared = is_shared;
-  area.image_id = source.image_id;
+  area.image_id = source.file.image_id;
   area.is_patched = is_patched;
   note_area(area);
   return area.begin;

@@ -15,8 +15,8 @@
 namespace belljar::kernel {
 
 // Patched text of the sandbox; entries are never removed.
-struct PatchedText {
-  PatchedText* next = nullptr;
+struct OwnText {
+  OwnText* next = nullptr;
   std::uint64_t content_offset = 0;  // of the text, page by page
   std::uint64_t size = 0;
   std::uint64_t distance = 0;      // from the first byte of the trampolines to the text, once mapped
@@ -27,7 +27,7 @@ struct PatchedText {
 class TextCache {
  public:
   Lock lock{LockRank::tree};  // taken under the address space's
-  PatchedText* first = nullptr;
+  OwnText* first = nullptr;
 };
 
 namespace {
@@ -59,16 +59,16 @@ TextCache& cache() {
   return root_object(arena_roots().texts);
 }
 
-PatchedText* find_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
-  for (PatchedText* text = cache().first; text != nullptr; text = text->next) {
+OwnText* find_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
+  for (OwnText* text = cache().first; text != nullptr; text = text->next) {
     if (text->content_offset == content_offset && text->size == size && text->distance == distance) return text;
   }
   return nullptr;
 }
 
 // Copies the text into the arena, and patches it there.
-PatchedText* make_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
-  auto* const made = make_object<PatchedText>();
+OwnText* make_text(std::uint64_t content_offset, std::uint64_t size, std::uint64_t distance) {
+  auto* const made = make_object<OwnText>();
   if (made == nullptr) return nullptr;
   made->content_offset = content_offset;
   made->size = size;
@@ -92,13 +92,19 @@ PatchedText* make_text(std::uint64_t content_offset, std::uint64_t size, std::ui
   return made;
 }
 
-long map_patched(const PatchedText& text, std::uint64_t address) {
+// Trampolines at `from`, then the text.
+long map_patched(HostPlace from, const PatchedText& text, std::uint64_t address) {
+  constexpr int kProtection = PROT_READ | PROT_EXEC;
   constexpr int kFlags = MAP_PRIVATE | MAP_FIXED;
-  const std::uint64_t trampolines = address - text.distance;
   const long first =
-      host::mmap(trampolines, text.trampoline_size, PROT_READ | PROT_EXEC, kFlags, kArenaFd, text.arena_offset);
+      host::mmap(address - text.distance, text.trampoline_size, kProtection, kFlags, from.fd, from.offset);
   if (first < 0) return first;
-  return host::mmap(address, text.size, PROT_READ | PROT_EXEC, kFlags, kArenaFd, text.arena_offset + kTrampolineSize);
+  return host::mmap(address, text.size, kProtection, kFlags, from.fd, from.offset + kTrampolineSize);
+}
+
+long map_patched(const OwnText& text, std::uint64_t address) {
+  const PatchedText parts{text.content_offset, text.size, text.distance, 0, text.trampoline_size};
+  return map_patched(HostPlace{kArenaFd, text.arena_offset}, parts, address);
 }
 
 std::uint64_t distance_to(const ImagePlace& place, std::uint64_t address) {
@@ -116,18 +122,23 @@ void forget_images() {
 }
 
 long map_text(const TextRequest& request, bool* is_patched) {
-  const ImagePlace* const place = find_place(request.image_id, request.address);
+  const MapSource& source = request.source;
+  const ImagePlace* const place = find_place(source.image_id, request.address);
   if (place != nullptr && (request.flags & MAP_FIXED) != 0) {
+    const std::uint64_t distance = distance_to(*place, request.address);
+    if (source.text.size == request.size && source.text.source == source.offset && source.text.distance == distance) {
+      *is_patched = true;
+      return map_patched(place_of_content(source.text.offset), source.text, request.address);
+    }
     LockGuard guard(cache().lock);
-    const PatchedText* const text =
-        find_text(request.content_offset, request.size, distance_to(*place, request.address));
+    const OwnText* const text = find_text(source.offset, request.size, distance);
     if (text != nullptr && text->arena_offset != 0) {
       *is_patched = true;
       return map_patched(*text, request.address);
     }
   }
-  return host::mmap(request.address, request.size, request.protection, request.flags, kContentFd,
-                    request.content_offset);
+  const HostPlace plain = place_of_content(source.offset);
+  return host::mmap(request.address, request.size, request.protection, request.flags, plain.fd, plain.offset);
 }
 
 long map_library(const TextRequest& request) {
@@ -135,30 +146,31 @@ long map_library(const TextRequest& request) {
       host::mmap(0, request.size + kTrampolineSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room < 0) return room;
   const std::uint64_t address = static_cast<std::uint64_t>(room) + kTrampolineSize;
-  const long mapped = host::mmap(address, request.size, request.protection, request.flags | MAP_FIXED, kContentFd,
-                                 request.content_offset);
+  const HostPlace whole = place_of_content(request.source.offset);
+  const long mapped =
+      host::mmap(address, request.size, request.protection, request.flags | MAP_FIXED, whole.fd, whole.offset);
   if (mapped < 0) {
     host::munmap(static_cast<std::uint64_t>(room), request.size + kTrampolineSize);
     return mapped;
   }
-  note_image(request.image_id, address, request.content_offset);
+  note_image(request.source.image_id, address, request.source.offset);
   return mapped;
 }
 
 void patch_trapped_site(std::uint64_t site) {
   lock_address_space_for_fork();
   MemoryArea area;
-  if (find_area_locked(site - 1, &area) && area.begin < site && area.image_id != 0 &&
+  if (find_area_locked(site - 1, &area) && area.begin < site && area.image_id != 0 && !area.is_patched &&
       area.protection == (PROT_READ | PROT_EXEC) && area.end - area.begin <= kTextMost && !area.is_shared) {
     const ImagePlace* const place = find_place(area.image_id, area.begin);
     if (place != nullptr) {
       const std::uint64_t content_offset = place->content_offset + area.offset;
       const std::uint64_t distance = distance_to(*place, area.begin);
       LockGuard guard(cache().lock);
-      // Where it is there already, this site is one that can't be patched, or the mapping is older than the text.
-      PatchedText* text = find_text(content_offset, area.end - area.begin, distance);
+      // It is there already where the mapping is older than the text.
+      OwnText* text = find_text(content_offset, area.end - area.begin, distance);
       if (text == nullptr) text = make_text(content_offset, area.end - area.begin, distance);
-      if (text != nullptr && text->arena_offset != 0 && !area.is_patched) {
+      if (text != nullptr && text->arena_offset != 0) {
         map_patched(*text, area.begin);
         mark_patched_locked(area.begin);
       }

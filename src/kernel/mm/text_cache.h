@@ -1,15 +1,14 @@
-// Program text as guests see it: with its system calls patched into jumps, so that they cost a call and not a trap. A
-// file's text is patched once for the sandbox, after its first call trapped, and kept in the arena for all processes.
+// Program text as guests see it: with its system calls patched into jumps, so that they cost a call and not a trap. The
+// content cache brings such text along. That of other files is patched once for the sandbox, after its first call
+// trapped, and kept in the arena for all processes.
 #pragma once
 
 #include <cstdint>
 
 #include "kernel/mm/address_space.h"
+#include "kernel/mm/text_patch.h"
 
 namespace belljar::kernel {
-
-// Room before the first byte of an image, for the jumps of its patched text.
-inline constexpr std::uint64_t kTrampolineSize = 0x1'0000;
 
 // Notes where an image (an executable, a library) begins in the address space: `content_offset` is its first byte in
 // the content file. The kTrampolineSize bytes before are free, or the image's text is not patched.
@@ -23,8 +22,7 @@ struct TextRequest {
   std::uint64_t size;
   int protection;
   int flags;
-  std::uint64_t content_offset;
-  std::uint64_t image_id;
+  const MapSource& source;  // of contents, and of an image
 };
 
 // Both as mmap(2): an address, or -errno. map_text() is for what is executed: it maps patched text where there is any.

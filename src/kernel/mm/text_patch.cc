@@ -11,6 +11,18 @@ constexpr std::size_t kLookBack = 24;     // how far before a syscall its number
 constexpr std::size_t kShortReach = 120;  // of a jump with 8 bits
 constexpr std::uint32_t kCallsMost = 600;
 
+// Both instructions that are patched are of two bytes, and what is jumped to is in ThreadState.
+struct Way {
+  std::uint8_t lea;     // ModRM of lea AFTER(%rip),REGISTER
+  std::uint8_t offset;  // of the kernel's entry from gs
+};
+constexpr Way kSyscallWay = {0x0d, 32};  // rcx, which syscall overwrites
+constexpr Way kCpuidWay = {0x15, 64};    // rdx, which cpuid overwrites
+
+bool is_processor_leaf(std::uint32_t leaf) {
+  return (leaf & 0x7fff'ffff) < 0x40;
+}
+
 // The length of a ModRM byte and what belongs to it; 0 where the operand is relative to rip, which can't be moved.
 std::size_t modrm_length(const std::uint8_t* at) {
   const int mode = at[0] >> 6;
@@ -92,7 +104,9 @@ class Patcher {
           static_cast<const std::uint8_t*>(std::memchr(&text_.text[at], 0x0f, size - kSyscallSize + 1 - at));
       if (found == nullptr) break;
       at = static_cast<std::size_t>(found - text_.text.data());
-      if (text_.text[at + 1] != 0x05) continue;
+      const std::uint8_t code = text_.text[at + 1];
+      if (code == 0xa2 && patch_number_move(at, kCpuidWay)) ++counts_.patched;
+      if (code != 0x05) continue;
       if (patch(at)) {
         ++counts_.patched;
       } else {
@@ -105,18 +119,20 @@ class Patcher {
 
  private:
   bool patch(std::size_t site) {
-    return patch_number_move(site) || patch_wide_move(site) || patch_stack_load(site) || patch_zeroed_number(site);
+    return patch_number_move(site, kSyscallWay) || patch_wide_move(site) || patch_stack_load(site) ||
+           patch_short_move(site);
   }
 
-  // mov $NUMBER,%eax and whole instructions up to the syscall.
-  bool patch_number_move(std::size_t site) {
+  // mov $NUMBER,%eax and whole instructions up to the syscall; or the same with the leaf up to the cpuid.
+  bool patch_number_move(std::size_t site, const Way& way) {
     for (std::size_t back = kJumpSize; back <= kLookBack; ++back) {
       const std::uint8_t* const at = &text_.text[site - back];
       if (at[0] != 0xb8 || (at[-1] & 0xf0) == 0x40) continue;
       std::uint32_t number;
       std::memcpy(&number, at + 1, sizeof number);
-      if (number >= kCallsMost || !is_chain(at, back)) continue;
-      return redirect(site - back, back, site);
+      const bool is_known = &way == &kCpuidWay ? is_processor_leaf(number) : number < kCallsMost;
+      if (!is_known || !is_chain(at, back)) continue;
+      return emit(site - back, back, site, site - back, way);
     }
     return false;
   }
@@ -134,17 +150,20 @@ class Patcher {
            redirect(site - 5, 5, site);
   }
 
-  // xor %eax,%eax (read(2)), of 2 bytes: a short jump to unused bytes after a return, which hold the long one.
-  bool patch_zeroed_number(std::size_t site) {
+  // xor %eax,%eax (read(2)) and mov REGISTER,%eax (_exit(2)), of 2 bytes: a short jump to unused bytes after a return,
+  // which hold the long one.
+  bool patch_short_move(std::size_t site) {
     const std::uint8_t* const at = &text_.text[site - 2];
-    if (at[0] != 0x31 || at[1] != 0xc0) return false;
+    const bool is_zeroed = at[0] == 0x31 && at[1] == 0xc0;
+    const bool is_moved = at[0] == 0x89 && (at[1] & 0xc7) == 0xc0;
+    if ((!is_zeroed && !is_moved) || (at[-1] & 0xf0) == 0x40) return false;
     for (std::size_t distance = 2; distance < kShortReach; ++distance) {
       for (const bool is_after : {true, false}) {
         if (!is_after && site < distance + 1) continue;
         const std::size_t place = is_after ? site + distance : site - distance;
         if (!is_padding(place)) continue;
         const auto offset = static_cast<std::int64_t>(place) - static_cast<std::int64_t>(site);
-        if (!emit(site - 2, 2, site, place)) return false;
+        if (!emit(site - 2, 2, site, place, kSyscallWay)) return false;
         text_.text[site - 2] = 0xeb;
         text_.text[site - 1] = static_cast<std::uint8_t>(static_cast<std::int8_t>(offset));
         return true;
@@ -173,25 +192,28 @@ class Patcher {
     return true;
   }
 
-  bool redirect(std::size_t from, std::size_t size, std::size_t site) { return emit(from, size, site, from); }
+  bool redirect(std::size_t from, std::size_t size, std::size_t site) {
+    return emit(from, size, site, from, kSyscallWay);
+  }
 
-  // A trampoline with the `size` bytes at `from`, then lea AFTER(%rip),%rcx and jmp *%gs:32; at `jump`, a jump to it.
-  bool emit(std::size_t from, std::size_t size, std::size_t site, std::size_t jump) {
+  // A trampoline with the `size` bytes at `from`, then lea AFTER(%rip),REGISTER and jmp *%gs:OFFSET; at `jump`, a jump
+  // to it.
+  bool emit(std::size_t from, std::size_t size, std::size_t site, std::size_t jump, const Way& way) {
     constexpr std::size_t kLeaSize = 7;
-    constexpr std::uint8_t kToKernel[] = {0x65, 0xff, 0x24, 0x25, 32, 0, 0, 0};  // ThreadState::entry
+    const std::uint8_t to_kernel[] = {0x65, 0xff, 0x24, 0x25, way.offset, 0, 0, 0};
     const std::size_t start = used_;
-    if (start + size + kLeaSize + sizeof kToKernel > text_.trampolines.size()) return false;
+    if (start + size + kLeaSize + sizeof to_kernel > text_.trampolines.size()) return false;
     std::uint8_t* at = &text_.trampolines[start];
     std::memcpy(at, &text_.text[from], size);
     at += size;
-    const std::uint8_t lea[] = {0x48, 0x8d, 0x0d};
+    const std::uint8_t lea[] = {0x48, 0x8d, way.lea};
     std::memcpy(at, lea, sizeof lea);
     const auto after_lea = static_cast<std::int64_t>(start + size + kLeaSize);
     const auto back =
         static_cast<std::int32_t>(text_.distance + static_cast<std::int64_t>(site + kSyscallSize) - after_lea);
     std::memcpy(at + sizeof lea, &back, sizeof back);
-    std::memcpy(at + kLeaSize, kToKernel, sizeof kToKernel);
-    used_ = (start + size + kLeaSize + sizeof kToKernel + 15) & ~std::size_t{15};
+    std::memcpy(at + kLeaSize, to_kernel, sizeof to_kernel);
+    used_ = (start + size + kLeaSize + sizeof to_kernel + 15) & ~std::size_t{15};
     const auto there = static_cast<std::int32_t>(static_cast<std::int64_t>(start) - text_.distance -
                                                  static_cast<std::int64_t>(jump + kJumpSize));
     text_.text[jump] = 0xe9;

@@ -1,4 +1,5 @@
-// Turns system calls in program text into jumps to the kernel, before the text is executed.
+// Turns system calls in program text into jumps to the kernel, before the text is executed; and cpuid, which a virtual
+// machine leaves for its host, where the leaf is told right before.
 //
 // One instruction of at least 5 bytes in straight-line code before the syscall becomes "jmp rel32" to a trampoline that
 // does what stood between and goes to the kernel; all bytes after it stay, the syscall too. So branches to any later
@@ -10,6 +11,9 @@
 #include <span>
 
 namespace belljar::kernel {
+
+// Room before the first byte of an image, for the jumps of its patched text.
+inline constexpr std::uint64_t kTrampolineSize = 0x1'0000;
 
 // Text and its trampolines, as they lie in memory that is being prepared, and at which distance they will be mapped.
 struct TextToPatch {

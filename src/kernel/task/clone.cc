@@ -212,6 +212,7 @@ SyscallResult start_thread(const CloneArguments& arguments) {
   if ((arguments.flags & CLONE_CHILD_SETTID) != 0) (void)copy_out(arguments.child_tid, tid);
 
   state->entry = thread_state().entry;
+  state->cpuid_entry = thread_state().cpuid_entry;
   state->task = child;
   state->first_fs_base = (arguments.flags & CLONE_SETTLS) != 0 ? arguments.tls : read_fs_base();
   state->frame = reinterpret_cast<Frame*>(state->kernel_stack - sizeof(Frame));

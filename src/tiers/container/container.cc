@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -41,6 +42,7 @@
 #include "tiers/container/own_stat.h"
 #include "tiers/container/refusals.h"
 #include "tiers/container/walls.h"
+#include "tiers/kernel/content_cache.h"
 #include "tiers/watcher.h"
 
 namespace belljar {
@@ -50,8 +52,8 @@ namespace {
 // The others init makes itself (init_child.cc), while this process plans.
 constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
-// The kernel's caretaker and the helper for streams; the broker's four threads.
-constexpr std::uint64_t kKernelTasks = 6;
+// The kernel's caretaker and the helper for streams; the broker's four threads and the cache's keeper.
+constexpr std::uint64_t kKernelTasks = 7;
 
 std::string new_cgroup_name(const OwnStat& own) {
   static std::atomic<unsigned> count = 0;
@@ -597,9 +599,23 @@ class Starter {
       kernel_->memory_bytes = limits.memory.value;
       kernel_->tasks = limits.tasks.value;
       kernel_->cpus = static_cast<unsigned>(CPU_COUNT(&cpus_));
+      open_content_cache();
       plan.user_kernel = std::move(kernel_);
     }
     return {};
+  }
+
+  // Of what the same user of the same image sees with the same paths hidden, in the form that this build of the kernel
+  // takes.
+  void open_content_cache() {
+    struct stat kernel{};
+    if (::fstat(kernel_->image.get(), &kernel) != 0) return;
+    std::string what = fmt::format("{} {}:{} {}:{} {}.{}", loaded_ ? loaded_->record.tree : "host", ids_.uid, ids_.gid,
+                                   kernel.st_dev, kernel.st_ino, kernel.st_ctim.tv_sec, kernel.st_ctim.tv_nsec);
+    for (const std::string& path : sandbox_->plan_.hidden_paths) what.append(1, '\0').append(path);
+    auto cache = content_cache::open_cache(what);
+    kernel_->readable_cache = std::move(cache.readable);
+    kernel_->writable_cache = std::move(cache.writable);
   }
 
   // Programs see the processors that they have.
@@ -801,6 +817,10 @@ class Starter {
     if (const auto& kernel = plan_ref().user_kernel) {
       fds.insert(fds.end(), {kernel->image.get(), kernel->broker.get()});
       init.kernel_fds = 2;
+      if (kernel->writable_cache.is_open()) {
+        fds.insert(fds.end(), {kernel->readable_cache.get(), kernel->writable_cache.get()});
+        init.kernel_fds = 4;
+      }
     }
     if (io_file_.is_open()) fds.push_back(io_file_.get());
     init.io_fds = io_file_.is_open() ? 1 : 0;

@@ -191,7 +191,7 @@ int become_program(const InitPlan& plan, const ProgramStreams& streams, const Ke
       (plan.report_write >= 0 && ::dup2(report, kReportFd) < 0)) {
     return errno;
   }
-  if (kernel.broker >= 0) return become_broker(kernel);
+  if (kernel.broker >= 0) return become_broker(plan, kernel);
   if (::syscall(SYS_close_range, plan.report_write >= 0 ? kReportFd + 1 : kReportFd, ~0U, 0) != 0) return errno;
   if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   int error = ENOENT;

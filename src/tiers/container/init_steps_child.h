@@ -67,6 +67,8 @@ void make_egress(const InitPlan& plan);
 struct KernelParts {
   int arena = -1;
   int content = -1;
+  int readable_cache = -1;  // of contents; neither is open where there is none
+  int writable_cache = -1;
   int broker = -1;
   const void* shared = nullptr;  // the mapped first part of the arena
 };
@@ -79,7 +81,7 @@ KernelParts start_kernel(const InitPlan& plan, const Received& received);
 void confine_kernel(const InitPlan& plan);
 
 // Becomes the broker, in place of the program. Returns the errno of a failed exec.
-int become_broker(const KernelParts& parts);
+int become_broker(const InitPlan& plan, const KernelParts& parts);
 
 // How the sandbox ended, where the exit of the broker does not tell: fills in the frame, which says exited otherwise.
 void read_kernel_end(const KernelParts& parts, Frame* frame);

@@ -67,8 +67,10 @@ struct SampledLimits {
 
 // What a sandbox with a user-space kernel has besides: the programs of src/tiers/kernel, and what the kernel is told.
 struct UserKernel {
-  Fd image;   // the kernel's image, executable
-  Fd broker;  // the program of that name, executable
+  Fd image;           // the kernel's image, executable
+  Fd broker;          // the program of that name, executable
+  Fd readable_cache;  // of contents (tiers/kernel/content_cache.h); neither is open where there is none
+  Fd writable_cache;
   std::uint64_t memory_bytes = 0;
   std::uint64_t tasks = 0;
   unsigned cpus = 1;

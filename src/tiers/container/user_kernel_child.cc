@@ -26,7 +26,8 @@ namespace {
 namespace shm = kernel::shm;
 
 constexpr SetupStep kStep = SetupStep::kernel;
-constexpr int kImageFd = 5;
+constexpr int kImageFd = 7;
+constexpr int kWritableCacheFd = 6;  // the broker's alone
 constexpr int kAboveAll = 16;
 constexpr unsigned kSeals = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
 
@@ -96,19 +97,31 @@ void enter_empty_root(const InitPlan& plan) {
   check(plan, kStep, errno_result(::chdir("/")));
 }
 
-// In the first process of the new pid namespace.
-[[noreturn]] void become_kernel(const InitPlan& plan, int arena, int content, int image) {
-  enter_empty_root(plan);
-  // Away from the numbers that they are to have first. Nothing else stays open.
-  const int sources[] = {arena, content, image};
-  int moved[3];
-  for (int i = 0; i < 3; ++i)
-    moved[i] = check(plan, kStep, errno_result(::fcntl(sources[i], F_DUPFD_CLOEXEC, kAboveAll)));
-  confine_kernel(plan);
-  const int numbers[] = {kernel::kArenaFd, kernel::kContentFd, kImageFd};
-  for (int i = 0; i < 3; ++i) {
-    if (::dup3(moved[i], numbers[i], i == 2 ? O_CLOEXEC : 0) < 0) ::_exit(1);
+struct Descriptor {
+  int from;  // negative: its place stays empty
+  int to;
+};
+
+// Gives descriptors, which lie above, the numbers that they are to have. The last one, which is to be executed, closes
+// then.
+bool take_places(std::span<const Descriptor> descriptors) {
+  for (const Descriptor& each : descriptors) {
+    const int flags = &each == &descriptors.back() ? O_CLOEXEC : 0;
+    if (each.from >= 0 ? ::dup3(each.from, each.to, flags) < 0 : ::close(each.to) != 0 && errno != EBADF) return false;
   }
+  return true;
+}
+
+// In the first process of the new pid namespace.
+[[noreturn]] void become_kernel(const InitPlan& plan, const KernelParts& parts, int readable_content, int image) {
+  enter_empty_root(plan);
+  confine_kernel(plan);
+  const Descriptor descriptors[] = {{parts.arena, kernel::kArenaFd},
+                                    {readable_content, kernel::kContentFd},
+                                    {parts.readable_cache, kernel::kCacheFd},
+                                    {image, kImageFd}};
+  // Nothing else stays open.
+  if (!take_places(descriptors)) ::_exit(1);
   ::syscall(SYS_close_range, 0, kernel::kArenaFd - 1, 0);
   ::syscall(SYS_close_range, kImageFd + 1, ~0U, 0);
   struct sigaction default_action{};
@@ -121,14 +134,33 @@ void enter_empty_root(const InitPlan& plan) {
   ::_exit(1);
 }
 
+// Where the image is mounted, and nothing else: what caches may hold for other sandboxes too. `list` has room for one
+// of each mount, and is zeros.
+void list_image_folders(const InitPlan& plan, char** list) {
+  const auto is_of_caller = [](const InitMount& mount) {
+    return mount.is_caller_mount || mount.is_workspace || mount.must_be_copied;
+  };
+  for (const InitMount& mount : plan.mounts) {
+    const bool is_covered = std::ranges::any_of(plan.mounts, [&](const InitMount& other) {
+      return is_of_caller(other) && std::strcmp(other.target, mount.target) == 0;
+    });
+    if (!is_of_caller(mount) && !is_covered) *list++ = const_cast<char*>(mount.target);
+  }
+}
+
 }  // namespace
 
 KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   KernelParts parts;
   parts.arena = make_memory(plan, "arena", kernel::kArenaSize);
   parts.content = make_memory(plan, "content", kernel::kContentSize);
-  parts.broker = move_up(plan, received.kernel(plan)[1]);
-  const int image = received.kernel(plan)[0];
+  const std::span<const int> passed = received.kernel(plan);
+  const int image = move_up(plan, passed[0]);
+  parts.broker = move_up(plan, passed[1]);
+  if (passed.size() > 2) {
+    parts.readable_cache = move_up(plan, passed[2]);
+    parts.writable_cache = move_up(plan, passed[3]);
+  }
   void* const shared = ::mmap(nullptr, kernel::kRingsSize, PROT_READ | PROT_WRITE, MAP_SHARED, parts.arena, 0);
   if (shared == MAP_FAILED) give_up(plan, kStep, -errno);
   parts.shared = shared;
@@ -137,10 +169,10 @@ KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   char* digit = path + sizeof path - 1;
   for (int number = parts.content, i = 0; i < 10; ++i, number /= 10) *--digit = static_cast<char>('0' + number % 10);
   while (*digit == '0' && digit[1] != '\0') std::memmove(digit, digit + 1, std::strlen(digit));
-  const int readable = check(plan, kStep, errno_result(::open(path, O_RDONLY | O_CLOEXEC)));
+  const int readable = move_up(plan, check(plan, kStep, errno_result(::open(path, O_RDONLY | O_CLOEXEC))));
   const auto clone = host::clone_process(CLONE_NEWPID | CLONE_NEWNS, -1);
   if (!clone) give_up(plan, kStep, -clone.error().value);
-  if (clone->side == host::Side::child) become_kernel(plan, parts.arena, readable, image);
+  if (clone->side == host::Side::child) become_kernel(plan, parts, readable, image);
   auto& process = const_cast<host::Process&>(clone->process);
   process.release();  // it ends with this process's namespace
   ::close(readable);
@@ -148,18 +180,16 @@ KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   return parts;
 }
 
-int become_broker(const KernelParts& parts) {
-  // Away from the numbers that they are to have first.
-  const int arena = ::fcntl(parts.arena, F_DUPFD_CLOEXEC, kAboveAll);
-  const int content = ::fcntl(parts.content, F_DUPFD_CLOEXEC, kAboveAll);
-  const int broker = ::fcntl(parts.broker, F_DUPFD_CLOEXEC, kAboveAll);
-  if (arena < 0 || content < 0 || broker < 0) return errno;
-  if (::dup2(arena, kernel::kArenaFd) < 0 || ::dup2(content, kernel::kContentFd) < 0 ||
-      ::dup3(broker, kImageFd, O_CLOEXEC) < 0 || ::syscall(SYS_close_range, kImageFd + 1, ~0U, 0) != 0) {
-    return errno;
-  }
+int become_broker(const InitPlan& plan, const KernelParts& parts) {
+  const Descriptor descriptors[] = {{parts.arena, kernel::kArenaFd},
+                                    {parts.content, kernel::kContentFd},
+                                    {parts.readable_cache, kernel::kCacheFd},
+                                    {parts.writable_cache, kWritableCacheFd},
+                                    {parts.broker, kImageFd}};
+  if (!take_places(descriptors) || ::syscall(SYS_close_range, kImageFd + 1, ~0U, 0) != 0) return errno;
   char name[] = "belljar-broker";
-  char* const arguments[] = {name, nullptr};
+  char* arguments[kPassedFdsMax + 2] = {name};
+  list_image_folders(plan, arguments + 1);
   char* const environment[] = {nullptr};
   ::syscall(SYS_execveat, kImageFd, "", arguments, environment, AT_EMPTY_PATH);
   return errno;

@@ -49,6 +49,10 @@ Facts facts_of(const struct stat& status) {
   return facts;
 }
 
+bool is_name(std::string_view part) {
+  return !part.empty() && part != "." && part != "..";
+}
+
 bool is_hidden(std::string_view path) {
   const std::string_view first = path.substr(0, path.find('/'));
   return std::ranges::find(kHidden, first) != std::end(kHidden) && path.size() > first.size();
@@ -56,7 +60,10 @@ bool is_hidden(std::string_view path) {
 
 }  // namespace
 
-bool Files::open() {
+bool Files::open(const content_cache::Keeper& keeper) {
+  keeper_ = &keeper;
+  if (auto cache = content_cache::Index::map(kCacheFd, false)) cache_ = *cache;
+  ::close(kCacheFd);  // so that nothing leads from here to the file
   auto root = open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY);
   if (!root) return false;
   root_ = std::move(*root);
@@ -98,38 +105,45 @@ std::int64_t Files::decide(const Question& question, Request& request) {
 }
 
 // Part by part, and never through a link: a guest resolves links itself, in its own tree.
-SysResult<Files::Place> Files::find(const std::string& path) const {
-  Place place{Fd(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 0)), {}};
-  std::string_view rest = path;
-  while (!rest.empty()) {
-    const std::size_t slash = rest.find('/');
+SysResult<int> Files::find_folder(std::string_view path) {
+  if (path.empty()) return root_.get();
+  if (path == last_path_) return last_folder_.get();
+  Fd folder;
+  for (std::string_view rest = path; !rest.empty();) {
+    const std::size_t slash = std::min(rest.find('/'), rest.size());
     const std::string part(rest.substr(0, slash));
-    rest = slash == std::string_view::npos ? std::string_view() : rest.substr(slash + 1);
-    if (part.empty() || part == "." || part == "..") return std::unexpected(Errno{EINVAL});
-    if (slash == std::string_view::npos) {
-      place.name = part;
-      break;
-    }
-    place.folder = TRY(open_at(place.folder.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    rest = rest.substr(std::min(slash + 1, rest.size()));
+    if (!is_name(part)) return std::unexpected(Errno{EINVAL});
+    folder =
+        TRY(open_at(folder.is_open() ? folder.get() : root_.get(), part.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW));
   }
+  last_folder_ = std::move(folder);
+  last_path_ = path;
+  return last_folder_.get();
+}
+
+SysResult<Files::Place> Files::find(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t name_begin = slash == std::string::npos ? 0 : slash + 1;
+  Place place{TRY(find_folder(std::string_view(path).substr(0, name_begin == 0 ? 0 : slash))), path.substr(name_begin)};
+  if (!path.empty() && !is_name(place.name)) return std::unexpected(Errno{EINVAL});
   return place;
 }
 
-std::int64_t Files::stat(const Question& question, Request& request) const {
+std::int64_t Files::stat(const Question& question, Request& request) {
   const auto place = find(question.path);
   if (!place) return -place.error().value;
   struct stat status{};
-  if (::fstatat(place->folder.get(), place->name.c_str(), &status, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0)
-    return -errno;
+  if (::fstatat(place->folder, place->name.c_str(), &status, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) != 0) return -errno;
   request.facts = facts_of(status);
   return 0;
 }
 
-std::int64_t Files::read_link(const Question& question, Request& request) const {
+std::int64_t Files::read_link(const Question& question, Request& request) {
   const auto place = find(question.path);
   if (!place) return -place.error().value;
   std::array<char, Request::kPathSize> target;
-  const ssize_t length = ::readlinkat(place->folder.get(), place->name.c_str(), target.data(), target.size());
+  const ssize_t length = ::readlinkat(place->folder, place->name.c_str(), target.data(), target.size());
   if (length < 0) return -errno;
   std::memcpy(request.data, target.data(), static_cast<std::size_t>(length));
   return length;
@@ -146,7 +160,7 @@ std::int64_t Files::list(const Question& question, Request& request) {
   const auto place = find(question.path);
   if (!place) return -place.error().value;
   const char* const name = place->name.empty() ? "." : place->name.c_str();
-  auto folder = open_at(place->folder.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  auto folder = open_at(place->folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!folder) return -folder.error().value;
   const int fd = folder->release();
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd), ::closedir);
@@ -176,11 +190,12 @@ std::int64_t Files::list(const Question& question, Request& request) {
 std::int64_t Files::fetch(const Question& question, Request& request) {
   const auto place = find(question.path);
   if (!place) return -place.error().value;
-  const auto file = open_at(place->folder.get(), place->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  const auto file = open_at(place->folder, place->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (!file) return -file.error().value;
   struct stat status{};
   if (::fstat(file->get(), &status) != 0) return -errno;
   if (!S_ISREG(status.st_mode)) return -EINVAL;
+  if (show_cached(file->get(), status, request)) return 0;
   const auto size = static_cast<std::uint64_t>(status.st_size);
   const auto offset = take_content(size);
   if (!offset) return -ENOSPC;
@@ -194,7 +209,23 @@ std::int64_t Files::fetch(const Question& question, Request& request) {
   request.offset = *offset;
   request.size = done;
   request.image_id = *offset / kernel::kPageSize;
+  request.text = {};
   return 0;
+}
+
+bool Files::show_cached(int file, const struct stat& status, Request& request) const {
+  if (!cache_ || status.st_size == 0) return false;
+  const content_cache::Key key = content_cache::key_of(status);
+  auto found = cache_->find(key);
+  if (!found && keeper_->keep(file)) found = cache_->find(key);
+  if (!found) return false;
+  const auto place = [](std::uint64_t offset) { return kernel::kContentSize + offset; };
+  const content_cache::PatchedText& text = found->text;
+  request.offset = place(found->offset);
+  request.size = key.size;
+  request.image_id = request.offset / kernel::kPageSize;
+  request.text = {place(text.source), text.size, text.distance, place(text.offset), text.trampoline_size};
+  return true;
 }
 
 std::int64_t Files::read_live(const Question& question, Request& request) const {

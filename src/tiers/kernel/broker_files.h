@@ -5,17 +5,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/mapping.h"
 #include "base/result.h"
 #include "kernel/broker/rings_shm.h"
+#include "tiers/kernel/cache_index.h"
+#include "tiers/kernel/cache_keeper.h"
 
 namespace belljar::broker {
 
 class Files {
  public:
-  bool open();
+  // `keeper`: outlives this.
+  bool open(const content_cache::Keeper& keeper);
   // Fills in the answer and wakes who asked.
   void answer(kernel::shm::Request& request);
 
@@ -27,21 +31,29 @@ class Files {
     std::string path;
   };
   struct Place {
-    Fd folder;
+    int folder;        // valid until the next find()
     std::string name;  // empty: the root itself
   };
 
   std::int64_t decide(const Question& question, kernel::shm::Request& request);
-  SysResult<Place> find(const std::string& path) const;
-  std::int64_t stat(const Question& question, kernel::shm::Request& request) const;
-  std::int64_t read_link(const Question& question, kernel::shm::Request& request) const;
+  SysResult<Place> find(const std::string& path);
+  SysResult<int> find_folder(std::string_view path);
+  std::int64_t stat(const Question& question, kernel::shm::Request& request);
+  std::int64_t read_link(const Question& question, kernel::shm::Request& request);
   std::int64_t list(const Question& question, kernel::shm::Request& request);
   std::int64_t fetch(const Question& question, kernel::shm::Request& request);
   std::int64_t read_live(const Question& question, kernel::shm::Request& request) const;
+  // Answers with what the content cache has of an open file; false: it has nothing, and can't have.
+  bool show_cached(int file, const struct stat& status, kernel::shm::Request& request) const;
   // Room in the content file; nothing when it is full.
   std::optional<std::uint64_t> take_content(std::uint64_t size);
 
   Fd root_;
+  // Names of one folder are mostly asked one after the other.
+  std::string last_path_;
+  Fd last_folder_;
+  std::optional<content_cache::Index> cache_;
+  const content_cache::Keeper* keeper_ = nullptr;
   char* content_ = nullptr;
   std::uint64_t content_used_ = kernel::kPageSize;  // offset 0 stands for nothing
 };

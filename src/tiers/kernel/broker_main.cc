@@ -2,16 +2,22 @@
 // read only, and moves the standard streams. What guests share with it is hostile: each value is read once and checked,
 // and no pointer or offset of theirs is followed.
 //
-// Descriptors: 0 to 2 the program's streams, 3 the arena, 4 the content file.
+// Descriptors: 0 to 2 the program's streams, 3 the arena, 4 the content file, 5 and 6 the content cache for reading and
+// for its keeper. Arguments: where the image is mounted, whose files the cache may hold.
+#include <fcntl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <span>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "base/fd.h"
 #include "tiers/kernel/broker_files.h"
 #include "tiers/kernel/broker_shared.h"
 #include "tiers/kernel/broker_streams.h"
+#include "tiers/kernel/cache_keeper.h"
 
 namespace belljar::broker {
 namespace {
@@ -42,18 +48,23 @@ void serve(Shared& shared, Files& files) {
   }
 }
 
-int run() {
+// `folders`: where the image is mounted.
+int run(std::span<const std::string> folders) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   ::prctl(PR_SET_NAME, "belljar-broker", 0, 0, 0);
+  // Before the first look at what guests can write: so the keeper is beyond their reach.
+  content_cache::Keeper keeper;
+  if (::fcntl(kWritableCacheFd, F_GETFD) >= 0) keeper.start(Fd(kWritableCacheFd), folders);
   Shared shared;
   if (!shared.map()) return kEndedOtherwise;
   Files files;
-  if (!files.open()) return kEndedOtherwise;
+  if (!files.open(keeper)) return kEndedOtherwise;
   std::thread input([&] { carry_input(shared); });
   std::thread output([&] { carry_output(shared, kernel::shm::kStdout); });
   std::thread errors([&] { carry_output(shared, kernel::shm::kStderr); });
   serve(shared, files);
   shared.wake_streams();
+  keeper.stop();
   output.join();
   errors.join();
   end_as(shared);
@@ -62,6 +73,7 @@ int run() {
 }  // namespace
 }  // namespace belljar::broker
 
-int main() {
-  return belljar::broker::run();
+int main(int argc, char** argv) {
+  const std::vector<std::string> folders(argv + 1, argv + argc);
+  return belljar::broker::run(folders);
 }

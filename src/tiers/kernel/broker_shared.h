@@ -10,6 +10,8 @@ namespace belljar::broker {
 
 inline constexpr int kArenaFd = 3;
 inline constexpr int kContentFd = 4;
+inline constexpr int kCacheFd = 5;          // for reading
+inline constexpr int kWritableCacheFd = 6;  // neither is open where there is no cache
 // The exit status where the program neither ended nor was killed by a signal: init looks at shm::End then.
 inline constexpr int kEndedOtherwise = 125;
 
