@@ -30,8 +30,12 @@ install(TARGETS belljar-broker belljar-egress belljar-ukernel RUNTIME DESTINATIO
 if(TARGET belljar-wasm)
   install(TARGETS belljar-wasm RUNTIME DESTINATION libexec/belljar)
 endif()
-install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+# With all that the pages link to.
+install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/CONTRIBUTING.md ${CMAKE_SOURCE_DIR}/LICENSE
+  DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/examples/library DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples)
+install(FILES ${CMAKE_SOURCE_DIR}/src/files/protected.def DESTINATION ${CMAKE_INSTALL_DOCDIR}/src/files)
 
 belljar_archives_of(belljar_supervisor archives)
 set(script "CREATE ${CMAKE_BINARY_DIR}/libbelljar.a\n")
