@@ -15,7 +15,7 @@ from belljar import changes
 from belljar._errors import (BelljarError, BelljarNotInstalled, ChangesError, ExecutionTimeout, ImageNotFound, InternalError,
                              Refused)
 from belljar._executor import SandboxedExecutor
-from belljar._outcome import Denial, Isolation, Outcome, Usage, WeakerWall
+from belljar._outcome import Denial, FileRecord, Isolation, NetworkUse, Outcome, SkippedFile, Usage, WeakerWall
 from belljar._run import run, run_async
 
 __version__ = "0.1.0"
@@ -26,12 +26,15 @@ __all__ = [
     "ChangesError",
     "Denial",
     "ExecutionTimeout",
+    "FileRecord",
     "ImageNotFound",
     "InternalError",
     "Isolation",
+    "NetworkUse",
     "Outcome",
     "Refused",
     "SandboxedExecutor",
+    "SkippedFile",
     "Usage",
     "WeakerWall",
     "changes",

@@ -44,6 +44,36 @@ class Denial:
 
 
 @dataclass(frozen=True)
+class NetworkUse:
+    """A host that the program was allowed to reach, and did."""
+
+    target: str
+    rule: str
+    count: int
+    sent_bytes: int
+    received_bytes: int
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A file that was collected, or a changed file of the workspace. Paths that are not UTF-8 are as os.fsdecode() has them."""
+
+    path: str  # inside
+    saved_as: str  # on this host; empty for a change that is kept
+    size: int
+    sha256: str  # empty where the file was deleted
+    change: str  # added, modified or deleted
+
+
+@dataclass(frozen=True)
+class SkippedFile:
+    """Something that was to be collected and was not."""
+
+    path: str  # inside
+    reason: str
+
+
+@dataclass(frozen=True)
 class WeakerWall:
     """A wall or limit that holds less than in full, or not at all, and why."""
 
@@ -80,6 +110,10 @@ class Outcome:
     duration_ms: int
     usage: Usage
     limits: Mapping[str, Any]
+    network: tuple[NetworkUse, ...]  # hosts that the program reached
+    files: tuple[FileRecord, ...]
+    files_skipped: tuple[SkippedFile, ...]
+    files_truncated: bool  # a file's content was left behind, for a reason in files_skipped
     denials: tuple[Denial, ...]
     warnings: tuple[str, ...]  # limits that the run came close to
     isolation: Isolation
@@ -88,12 +122,15 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the program exited with 0."""
-        return self.status == "ok"
+        """Whether the program exited with 0, and no content of its files was left behind."""
+        return self.status == "ok" and not self.files_truncated
 
     @property
     def returncode(self) -> int:
-        """One number for the ending, as a shell has it: the exit code, or 128 + the signal."""
+        """One number for the ending, as a shell has it: the exit code, or 128 + the signal; 125, as of the command, where the
+        program exited with 0 and content of its files was left behind."""
+        if self.status == "ok" and self.files_truncated:
+            return 125
         if self.exit_code is not None:
             return self.exit_code
         return 128 + (self.signal if self.signal is not None else 9)
@@ -133,6 +170,11 @@ def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
         duration_ms=record["duration_ms"],
         usage=_known(Usage, record["usage"]),
         limits=record["limits"],
+        network=tuple(_known(NetworkUse, row) for row in record["network"]),
+        files=tuple(_known(FileRecord, {**row, "path": exact_path(row), "saved_as": exact_path(row, "saved_as")})
+                    for row in record["files"]),
+        files_skipped=tuple(_known(SkippedFile, {**row, "path": exact_path(row)}) for row in record["files_skipped"]),
+        files_truncated=record["files_truncated"],
         warnings=tuple(record["warnings"]),
         denials=tuple(_known(Denial, row) for row in record["denials"]),
         isolation=Isolation(

@@ -19,7 +19,7 @@ Amount = Union[str, int, float]
 
 # Variables that the command itself reads. A value for the sandbox is then given on the command line, so that it does not
 # change what the command does; other values are handed over where other users of the host can't see them.
-_READ_BY_BELLJAR = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PYENV_VERSION")
+_READ_BY_BELLJAR = ("PATH", "HOME", "TMPDIR", "VIRTUAL_ENV", "CONDA_PREFIX", "PYENV_ROOT", "PYENV_VERSION", "SSL_CERT_FILE")
 
 
 def run(
@@ -106,7 +106,9 @@ async def run_async(command: Optional[Sequence[str]] = None, **options: Any) -> 
         except BaseException:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
-            await process.wait()
+            if process.stdin is not None:
+                process.stdin.transport.abort()
+            await process.communicate()  # not wait(): it writes what the program wrote by then, and ends once that is read
             raise
     return _outcome(process.returncode, out, err)
 

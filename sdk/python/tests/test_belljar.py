@@ -146,6 +146,8 @@ class Run(unittest.TestCase):
         self.assertIn("files", outcome.isolation.enforced)
         self.assertEqual(outcome.record["status"], "error")
         self.assertEqual(set(outcome.record["usage"]), {field.name for field in dataclasses.fields(belljar.Usage)})
+        fields = {field.name for field in dataclasses.fields(outcome)}
+        self.assertEqual(set(outcome.record) - fields - {"changes_id"}, {"error", "stdout_base64"})
 
     def test_endings_are_outcomes(self):
         killed = belljar.run(["sh", "-c", "kill -SEGV $$"])
@@ -164,6 +166,18 @@ class Run(unittest.TestCase):
         outcome = belljar.run(["sh", "-c", "echo $TOKEN,$HOME,$XDG_STATE_HOME"],
                               env={"TOKEN": "a=b c", "HOME": "/tmp", "XDG_STATE_HOME": "/x"})
         self.assertEqual(outcome.stdout, "a=b c,/tmp,/x\n")
+
+    def test_variables_of_the_program_do_not_steer_the_command(self):
+        names = ("PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "BELLJAR_IMAGES", "SSL_CERT_FILE")
+        with tempfile.TemporaryDirectory() as folder:
+            recorder = Path(folder, "belljar")
+            recorder.write_text(f'#!{sys.executable} -IS\nimport os, sys\nopen("{folder}/seen", "w").write(repr(dict(os.environ)))\n'
+                                f'os.execv("{os.environ["BELLJAR"]}", ["belljar", *sys.argv[1:]])\n')
+            recorder.chmod(0o755)
+            outcome = belljar.run(["/usr/bin/env"], env={name: "/of/the/program" for name in names}, belljar=recorder)
+            for name in names:
+                self.assertIn(f"{name}=/of/the/program\n", outcome.stdout)
+            self.assertNotIn("/of/the/program", Path(folder, "seen").read_text())
 
     def test_values_of_variables_are_not_on_the_command_line(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -185,7 +199,22 @@ class Run(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             outcome = belljar.run(["sh", "-c", "echo made > /out/file"], collect=[f"/out:{folder}/got"])
             self.assertEqual(Path(folder, "got", "file").read_text(), "made\n")
-            self.assertEqual(len(outcome.record["files"]), 1)
+            file, = outcome.files
+            self.assertEqual((file.path, file.saved_as, file.size, file.change),
+                             ("/out/file", f"{folder}/got/file", 5, "added"))
+            self.assertEqual((outcome.ok, outcome.files_skipped, outcome.files_truncated), (True, (), False))
+
+    def test_files_that_were_left_behind_are_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            code = "open('/out/large', 'w').write('x' * 5000); open(b'/out/odd-\\xff', 'w').write('x')"
+            outcome = belljar.run(code=code, collect=[f"/out:{folder}/got"], limits={"collect_file": "1K"})
+            self.assertEqual((outcome.status, outcome.exit_code), ("ok", 0))
+            self.assertEqual((outcome.ok, outcome.returncode, outcome.files_truncated), (False, 125, True))
+            self.assertEqual([os.fsencode(file.path) for file in outcome.files], [b"/out/odd-\xff"])
+            self.assertTrue(Path(outcome.files[0].saved_as).exists())
+            skipped, = outcome.files_skipped
+            self.assertEqual(skipped.path, "/out/large")
+            self.assertIn("1K", skipped.reason)
 
     def test_profile(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -234,6 +263,25 @@ class Run(unittest.TestCase):
         asyncio.run(cancelled())
         self.assertEqual(self.processes_with(mark), [])
 
+    def test_cancelling_a_program_that_wrote_much(self):
+        mark = f"wrote{os.getpid()}"
+        program = ["sh", "-c", "head -c 1000000 /dev/zero; sleep 61"]
+
+        async def cancelled():
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(belljar.run_async(program, stdin="x" * 300_000, env={"MARK": mark}), 2)
+            executor = belljar.SandboxedExecutor(env={"MARK": mark})
+            task = asyncio.ensure_future(executor.execute_async("import time; print('x' * 900000, flush=True); time.sleep(61)"))
+            await asyncio.sleep(2)
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+
+        began = time.monotonic()
+        asyncio.run(asyncio.wait_for(cancelled(), 40))
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(self.processes_with(mark), [])
+
     def test_interrupt_ends_the_sandbox(self):
         mark = f"interrupted{os.getpid()}"
         code = f"import belljar; belljar.run(['sleep', '62'], env={{'MARK': '{mark}'}})"
@@ -245,6 +293,8 @@ class Run(unittest.TestCase):
         self.assertTrue(self.processes_with(mark))
         process.send_signal(signal.SIGINT)  # to Python alone
         process.wait(20)
+        while self.processes_with(mark) and time.monotonic() < deadline:
+            time.sleep(0.05)
         self.assertEqual(self.processes_with(mark), [])
 
     def test_code_has_a_name_and_is_in_no_folder(self):
