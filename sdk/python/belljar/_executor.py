@@ -20,8 +20,8 @@ class SandboxedExecutor:
     cpu_quota: microseconds of processor time in each 100,000: 50000 is half a core; None: one core.
     options: further arguments for belljar.run(), such as mounts=["./data:/data"].
 
-    A memory limit or quota that you choose must hold in full, or Refused is raised. The defaults may be held more weakly, where
-    an ordinary user has no control group.
+    A memory limit or quota other than the default must hold in full, or Refused is raised. The defaults may be held more weakly,
+    where an ordinary user has no control group.
 
     One executor may be used by many threads at once; it holds nothing but these settings.
     """
@@ -36,7 +36,7 @@ class SandboxedExecutor:
         belljar: Optional[StrPath] = None,
         **options: Any,
     ):
-        chosen = {"memory": memory_limit != "256m", "cpus": cpu_quota != 50000}
+        chosen = {"memory": str(memory_limit).upper() not in ("256M", "268435456"), "cpus": cpu_quota != 50000}
         weaker = [name for name, is_chosen in chosen.items() if not is_chosen]
         self._arguments = {
             **options,

@@ -52,7 +52,7 @@ def run(
     """Runs one program in a new sandbox and returns how it ended. Blocks until then.
 
     Exactly one of these is the program:
-        command: a command of the image and its arguments.
+        command: a command of the image and its arguments; [] with image=: the program that the image names.
         code: Python code.
         script: a script on this host (.py .sh .js .pl, or with a #! line).
     args: arguments for code or script.
@@ -147,8 +147,10 @@ class _Request:
         programs = [name for name in ("command", "code", "script") if arguments[name] is not None]
         if len(programs) != 1:
             raise ValueError("give exactly one of command, code and script")
-        if programs == ["command"] and (isinstance(arguments["command"], str) or not arguments["command"]):
+        if programs == ["command"] and isinstance(arguments["command"], str):
             raise ValueError("command is a sequence of words, such as ['ls', '-l']")
+        if programs == ["command"] and not arguments["command"] and arguments["image"] is None:
+            raise ValueError("command is empty, and no image names a program in its place")
         if programs == ["command"] and arguments["args"]:
             raise ValueError("args belong to code and script; the words of a command are all in command")
         self._command = find_command(arguments["belljar"])

@@ -4,13 +4,17 @@ import ast
 import asyncio
 import contextlib
 import dataclasses
+import hashlib
 import inspect
+import io
+import json
 import os
 import pickle
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -22,6 +26,25 @@ PACKAGE = Path(__file__).resolve().parents[1]
 os.environ.setdefault("BELLJAR", str(PACKAGE.parents[1] / "build/release/src/cli/belljar"))
 
 import belljar  # noqa: E402
+
+
+def save_image(path: Path, command: list) -> Path:
+    """An image that has one empty folder, as `docker save` writes it."""
+    layer = io.BytesIO()
+    with tarfile.open(fileobj=layer, mode="w") as tar:
+        folder = tarfile.TarInfo("etc")
+        folder.type = tarfile.DIRTYPE
+        tar.addfile(folder)
+    config = {"os": "linux", "architecture": "amd64", "config": {"Cmd": command},
+              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer.getvalue()).hexdigest()]}}
+    manifest = [{"Config": "config.json", "Layers": ["layer.tar"], "RepoTags": []}]
+    with tarfile.open(path, "w") as tar:
+        for name, content in (("config.json", json.dumps(config).encode()), ("layer.tar", layer.getvalue()),
+                              ("manifest.json", json.dumps(manifest).encode())):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    return path
 
 
 class Executor(unittest.TestCase):
@@ -98,6 +121,15 @@ class Executor(unittest.TestCase):
         self.assertIn("no-such-image", str(caught.exception))
         self.assertEqual(caught.exception.code, "unknown_image")
 
+    def test_the_default_limit_however_it_is_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            recorder = Path(folder, "belljar")
+            recorder.write_text(f'#!/bin/sh\necho "$@" > {folder}/seen\nexec {os.environ["BELLJAR"]} "$@"\n')
+            recorder.chmod(0o755)
+            for limit, is_default in (("256m", True), ("256M", True), (268435456, True), ("268435456", True), ("255M", False)):
+                belljar.SandboxedExecutor(memory_limit=limit, belljar=recorder).execute("")
+                self.assertEqual("--accept-weaker=memory" in Path(folder, "seen").read_text(), is_default, limit)
+
     def test_further_arguments_of_run(self):
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "in.txt").write_text("data")
@@ -148,6 +180,15 @@ class Run(unittest.TestCase):
         self.assertEqual(set(outcome.record["usage"]), {field.name for field in dataclasses.fields(belljar.Usage)})
         fields = {field.name for field in dataclasses.fields(outcome)}
         self.assertEqual(set(outcome.record) - fields - {"changes_id"}, {"error", "stdout_base64"})
+
+    def test_the_program_that_an_image_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["BELLJAR_IMAGES"] = str(Path(folder, "store"))
+            self.addCleanup(os.environ.pop, "BELLJAR_IMAGES")
+            archive = save_image(Path(folder, "image.tar"), ["/named/by/the-image", "word"])
+            with self.assertRaisesRegex(belljar.Refused, "^/named/by/the-image: ") as caught:
+                belljar.run([], image=str(archive))
+            self.assertEqual(caught.exception.code, "not_found")
 
     def test_endings_are_outcomes(self):
         killed = belljar.run(["sh", "-c", "kill -SEGV $$"])
@@ -235,6 +276,8 @@ class Run(unittest.TestCase):
                           {"command": ["true"], "args": ["x"]}):
             with self.assertRaises(ValueError):
                 belljar.run(**arguments)
+        with self.assertRaisesRegex(ValueError, "no image"):
+            belljar.run([])
         with self.assertRaises(TypeError):
             asyncio.run(belljar.run_async(["true"], memroy="1G"))
 
