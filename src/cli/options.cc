@@ -120,6 +120,15 @@ ParsedOptions parse_options(std::span<const Option> options, std::span<char* con
   const auto mistake = [&parsed](Error error) {
     if (!parsed.error) parsed.error = std::move(error);
   };
+  const auto give = [&](std::size_t option, std::string_view value) {
+    const auto earlier = std::ranges::find(parsed.given, option, &GivenOption::option);
+    if (options[option].times == Times::once && earlier != parsed.given.end()) {
+      mistake(
+          {ErrorCode::usage, fmt::format("{} is given twice, as {} and {}; it takes one value",
+                                         written_option(options[option].name), quote(earlier->value), quote(value))});
+    }
+    parsed.given.push_back({option, value});
+  };
   std::size_t i = 0;
   for (; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
@@ -142,9 +151,9 @@ ParsedOptions parse_options(std::span<const Option> options, std::span<char* con
       }
       parsed.given.push_back({*option, {}});
     } else if (text.value) {
-      parsed.given.push_back({*option, *text.value});
+      give(*option, *text.value);
     } else if (i + 1 < arguments.size()) {
-      parsed.given.push_back({*option, arguments[++i]});
+      give(*option, arguments[++i]);
     } else {
       mistake({ErrorCode::usage, fmt::format("{0} needs a value: {0} {1}", written_option(text.name), wanted)});
     }

@@ -12,12 +12,16 @@
 
 namespace belljar {
 
+// How often an option that takes a value may be given.
+enum class Times { once, any };
+
 // `name` is without dashes; a name of one letter is written with one dash. `argument` is what it takes, for help and
 // errors; empty: it takes nothing.
 struct Option {
   std::string_view name;
   std::string_view argument;
   std::string_view what;
+  Times times = Times::once;
 };
 
 // "--memory", "-e".
@@ -36,7 +40,8 @@ struct ParsedOptions {
   std::optional<Error> error;       // the first mistake; reading goes on, so that e.g. --json is known for the report
 };
 
-// Reads options up to the first operand or "--". Takes "--name value", "--name=value", "-n value" and "-nvalue".
+// Reads options up to the first operand or "--". Takes "--name value", "--name=value", "-n value" and "-nvalue". Two
+// values where one belongs are a mistake: which of them is meant is not said.
 ParsedOptions parse_options(std::span<const Option> options, std::span<char* const> arguments);
 
 // The arguments with the options first, for commands that take them after their operands too. What comes after "--"

@@ -10,7 +10,7 @@ using testing::HasSubstr;
 
 constexpr Option kOptions[] = {
     {"memory", "SIZE", "bytes"},
-    {"e", "NAME[=VALUE]", "variable"},
+    {"e", "NAME[=VALUE]", "variable", Times::any},
     {"json", "", "record"},
     {"mount", "SRC:DST", "a long text that has to go on in a second line, because it is long"}};
 
@@ -56,7 +56,8 @@ TEST(OptionsFirst, KeepsValuesWithTheirOptions) {
 
 TEST(Options, TakesValuesInEveryWriting) {
   EXPECT_EQ(read({"--memory", "1G", "--json", "-e", "A=b", "-eC=d", "x"}), "memory=1G json e=A=b e=C=d | x");
-  EXPECT_EQ(read({"--memory=1G", "--memory="}), "memory=1G memory= |");
+  EXPECT_EQ(read({"--memory=1G"}), "memory=1G |");
+  EXPECT_EQ(read({"--memory="}), "memory= |");
   EXPECT_EQ(read({"--memory", "--json"}), "memory=--json |");
   EXPECT_EQ(read({}), "|");
 }
@@ -88,6 +89,14 @@ TEST(Options, WantsAValueWhereOneBelongs) {
   EXPECT_EQ(read({"--memory"}), "--memory needs a value: --memory SIZE");
   EXPECT_EQ(read({"-e"}), "-e needs a value: -e NAME[=VALUE]");
   EXPECT_EQ(read({"--json=1"}), "--json takes no value");
+}
+
+TEST(Options, TakesOneValueWhereOneBelongs) {
+  EXPECT_EQ(read({"--memory", "1G", "-eA=1", "--memory=2G"}),
+            "--memory is given twice, as \"1G\" and \"2G\"; it takes one value");
+  EXPECT_EQ(read({"--memory=1G", "--memory", "1G"}),
+            "--memory is given twice, as \"1G\" and \"1G\"; it takes one value");
+  EXPECT_EQ(read({"-eA=1", "-e", "A=1", "--json", "--json"}), "e=A=1 e=A=1 json json |");
 }
 
 TEST(Options, ReadsOnAfterAMistake) {

@@ -21,8 +21,8 @@ enum class CheckFlag : std::size_t { url, method, allow, secret, help };
 constexpr Option kOptions[] = {
     {"url", "URL", "the http or https URL that the program would ask for"},
     {"method", "METHOD", "the method of the request; without it, GET"},
-    {"allow", "HOST[:PORTS]", "a rule on top of those of the files, as of belljar run"},
-    {"secret", "NAME=SRC@HOST:HEADER", "a secret on top of those of the files; its source is not opened"},
+    {"allow", "HOST[:PORTS]", "a rule on top of those of the files, as of belljar run", Times::any},
+    {"secret", "NAME=SRC@HOST:HEADER", "a secret on top of those of the files; its source is not opened", Times::any},
     {"help", "", "show this help"},
 };
 

@@ -25,7 +25,7 @@ namespace {
 enum class RunFlag : std::size_t { policy, tty, json, status_fd, profile, keep, limits, trust, explain, help, count };
 
 constexpr Option kRunOptions[] = {
-    {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones"},
+    {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones", Times::any},
     {"tty", "", "give the program a terminal of its own, joined to this one; by default for 24 h"},
     {"json", "", "write the result record to stdout, with the program's output in it"},
     {"status-fd", "N", "write the result record, without output, to descriptor N"},
@@ -52,12 +52,20 @@ std::string_view unit_argument(LimitUnit unit) {
   return "NUMBER";
 }
 
+// What adds to a list may be given again.
+Times times_of(const PolicyFlag& flag) {
+  const auto key = std::ranges::find(policy_keys(), flag.key, &PolicyKey::name);
+  return key->form == PolicyForm::text ? Times::once : Times::any;
+}
+
 // One table for reading: first the limits, then the policy's flags, then kRunOptions.
 std::vector<Option> all_options() {
   std::vector<Option> options;
   options.reserve(limit_rows().size() + policy_flags().size() + std::size(kRunOptions));
   for (const LimitRow& row : limit_rows()) options.push_back({row.flag, unit_argument(row.unit), row.what});
-  for (const PolicyFlag& flag : policy_flags()) options.push_back({flag.name, flag.argument, flag.what});
+  for (const PolicyFlag& flag : policy_flags()) {
+    options.push_back({flag.name, flag.argument, flag.what, times_of(flag)});
+  }
   options.insert(options.end(), std::begin(kRunOptions), std::end(kRunOptions));
   return options;
 }

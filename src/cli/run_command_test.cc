@@ -153,8 +153,57 @@ TEST(Run, TakesEveryOtherFlag) {
   EXPECT_EQ(spec.tier, "container");
 }
 
-TEST(Run, TheLastOfTwoValuesHolds) {
-  EXPECT_EQ(spec_of({"--tasks", "9", "--tasks", "8", "a.py"}).limits.tasks.value, 8u);
+TEST(Run, TakesOneValueOfWhatHasOne) {
+  EXPECT_EQ(refusal({"--tasks", "9", "--tasks=8", "a.py"}),
+            "--tasks is given twice, as \"9\" and \"8\"; it takes one value");
+  for (const LimitRow& row : limit_rows()) {
+    const std::string value = format_limit(row.unit, row.most);
+    EXPECT_THAT(refusal({written_option(row.flag), value, written_option(row.flag), value, "a.py"}),
+                StartsWith(written_option(row.flag) + " is given twice"))
+        << row.name;
+  }
+  for (const char* const name : {"venv", "image", "workdir", "workspace", "on-output-limit", "isolation", "status-fd",
+                                 "profile", "limits", "trust"}) {
+    EXPECT_THAT(refusal({written_option(name), "x", written_option(name), "x", "a.py"}),
+                StartsWith(written_option(name) + " is given twice"));
+  }
+}
+
+TEST(Run, TakesManyValuesOfWhatIsAList) {
+  const SandboxSpec spec = spec_of({"-eA=1",
+                                    "-eA=2",
+                                    "--mount",
+                                    "a:/a",
+                                    "--mount",
+                                    "b:/b",
+                                    "--allow",
+                                    "a.example",
+                                    "--allow",
+                                    "b.example",
+                                    "--secret",
+                                    "K=file:k@a.example:X-Key: {}",
+                                    "--secret",
+                                    "L=file:l@b.example:X-Key: {}",
+                                    "--collect",
+                                    "/out:r",
+                                    "--collect",
+                                    "/tmp/x:r",
+                                    "--hide",
+                                    "/usr/a",
+                                    "--hide",
+                                    "/usr/b",
+                                    "--require",
+                                    "memory",
+                                    "--require",
+                                    "cpus",
+                                    "--accept-weaker",
+                                    "tasks",
+                                    "--accept-weaker",
+                                    "tmp_size",
+                                    "a.py"});
+  EXPECT_THAT(spec.environment, ElementsAre(EnvironmentVariable{"A", "2"}));
+  EXPECT_EQ(spec.mounts.size() + spec.allow.size() + spec.secrets.size() + spec.collect.size(), 8u);
+  EXPECT_EQ(spec.hidden_paths.size() + spec.required.size() + spec.weaker_accepted.size(), 6u);
 }
 
 TEST(Run, FlagsWinOverThePolicyFile) {

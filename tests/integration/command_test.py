@@ -27,6 +27,11 @@ class BadInput(Case):
         self.refused("--allow", "*", "--", "true", words=["--allow"])
         self.refused("---", "--", "true")
 
+    def test_options_given_twice(self):
+        self.refused("--memory", "64M", "--memory", "1G", "--", "true", words=["--memory is given twice", '"64M"', '"1G"'])
+        self.refused("--timeout=5s", "--timeout=5s", "--", "true", words=["--timeout is given twice"])
+        self.assertEqual(self.ok("-e", "A=1", "-e", "B=2", "--hide", "/usr/games", "--hide", "/usr/local", "--", "sh", "-c", "echo $A$B"), "12\n")
+
     def test_impossible_values(self):
         for flag, values in {
             "--memory": ["0", "-1", "1e99G", "nan", "inf", "", " ", "1X", "0x10", "1,5G", "٣", "18446744073709551616", "99999999T", "1K", "1G1"],
@@ -86,7 +91,20 @@ class BadInput(Case):
             self.assertEqual((ended.status, ended.err), (0, b""), words)
             self.assertIn("usage: belljar", ended.text)
             self.assertLessEqual(max(map(len, ended.text.splitlines())), 100)
-        self.assertRegex(self.belljar("--version").text, r"^belljar \d+\.\d+\.\d+ \(commit \S+\)\ntiers: container")
+
+    def test_version_tells_what_this_is(self):
+        text = self.belljar("--version").text
+        self.assertRegex(text, r"^belljar \d+\.\d+\.\d+ \(commit \S+\)\ntiers: container kernel( \(not installed\))? wasm")
+        self.assertEqual(self.belljar("version").text, text)
+        told = json.loads(self.belljar("version", "--json").text)
+        self.assertEqual(json.loads(self.belljar("--version", "--json").text), told)
+        self.assertEqual(f"belljar {told['version']} (commit {told['commit']})", text.splitlines()[0])
+        # What is installed is what doctor finds.
+        tiers = {row["name"]: row["installed"] for row in json.loads(self.belljar("doctor", "--json").text)["tiers"]}
+        self.assertEqual({row["name"]: row["installed"] for row in told["tiers"]}, tiers)
+        self.assertEqual("wasm-engine" in told["features"], tiers["wasm"])
+        self.assertLessEqual({"seccomp", "landlock", "egress", "images", "workspace"}, set(told["features"]))
+        self.assertEqual([row for row in told["tiers"] if row["installed"] and row["why_not"]], [])
 
 
 POLICY = """
