@@ -110,12 +110,12 @@ Result<CalibrateRequest> make_request(const ParsedOptions& parsed) {
 
 int calibrate_command(std::span<char* const> arguments) {
   const ParsedOptions parsed = parse_options(kOptions, arguments);
-  if (std::ranges::any_of(parsed.given, [](const GivenOption& given) { return given.option == kHelp; })) {
+  if (is_given(parsed, kHelp)) {
     const std::string help = std::string(kUsage) + options_help(kOptions);
     return write_all(STDOUT_FILENO, help) ? 0 : error_exit_status(ErrorCode::internal);
   }
   const Result<CalibrateRequest> request = make_request(parsed);
-  return request ? execute_calibrate(*request) : report_refusal(request.error(), {});
+  return request ? execute_calibrate(*request) : report_error(request.error(), is_given(parsed, kJson));
 }
 
 }  // namespace belljar

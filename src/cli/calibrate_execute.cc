@@ -48,7 +48,7 @@ Result<Calibration> calibrate_as_asked(const CalibrateRequest& request) {
   const CalibrationOptions options{request.percentile_hundredths, request.factor,
                                    request.force ? SmallSample::accept : SmallSample::refuse};
   Calibration calibration = calibrate(runs, options);
-  TRY_VOID(check_enough(calibration, request.profile));
+  TRY_VOID(check_enough(calibration, request.profile, fewer_runs_remedy()));
   return calibration;
 }
 
@@ -69,7 +69,7 @@ Result<std::string> carry_out(const CalibrateRequest& request) {
 
 int execute_calibrate(const CalibrateRequest& request) {
   const Result<std::string> text = carry_out(request);
-  if (!text) return report_refusal(text.error(), {});
+  if (!text) return report_error(text.error(), request.json);
   return write_all(STDOUT_FILENO, *text) ? 0 : error_exit_status(ErrorCode::internal);
 }
 

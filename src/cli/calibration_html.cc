@@ -150,7 +150,7 @@ Bars count_bars(const LimitCalibration& limit, const Axis& axis) {
     return std::min(static_cast<std::size_t>(std::max(0.0, bar)), kBars - 1);
   };
   for (const std::uint64_t value : limit.observed) ++bars.counts[bar_of(value)];
-  bars.struck_bar = std::min(bar_of(limit.censored_cap_max) + 1, kBars - 1);
+  if (limit.censored > 0) bars.struck_bar = std::min(bar_of(std::ranges::max(limit.censored_caps)) + 1, kBars - 1);
   bars.most = std::max({std::size_t{1}, *std::ranges::max_element(bars.counts), limit.censored});
   return bars;
 }
@@ -238,7 +238,7 @@ std::vector<Marker> markers_of(const LimitCalibration& limit, const Calibration&
     markers.push_back({*limit.percentile, fmt::format("{} {}", name, amount(limit, limit.percentile)),
                        "var(--percentile)", "none", kPercentileRow});
   } else if (limit.at_least) {
-    markers.push_back({*limit.at_least, fmt::format("{} above {}", name, amount(limit, limit.at_least)),
+    markers.push_back({*limit.at_least, fmt::format("{} at least {}", name, amount(limit, limit.at_least)),
                        "var(--percentile)", "none", kPercentileRow});
   }
   return markers;

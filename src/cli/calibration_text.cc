@@ -87,8 +87,10 @@ std::string certainty_sentence(const LimitCalibration& limit, const Calibration&
   const std::string name = percentile_text(calibration.options.percentile);
   const int certainty = static_cast<int>(100 * kCalibrationCertainty);
   if (limit.at_least) {
-    return fmt::format("The {}th percentile is more than {}: as many runs as it leaves out were struck.", name,
-                       amount(limit, limit.at_least));
+    return fmt::format(
+        "The {}th percentile is at least {}: more runs were struck than it leaves out, and these count with the limit "
+        "that each had.",
+        name, amount(limit, limit.at_least));
   }
   std::string out = fmt::format("The {}th percentile is {}", name, amount(limit, limit.percentile));
   if (limit.lower && limit.lower == limit.upper) return out + fmt::format(", with {} % certainty.", certainty);
@@ -150,7 +152,7 @@ std::string calibration_policy(const Calibration& calibration, const Calibration
   for (const LimitCalibration& limit : calibration.limits) {
     if (!limit.proposal) continue;
     const std::string use =
-        limit.percentile ? amount(limit, limit.percentile) : fmt::format("more than {}", amount(limit, limit.at_least));
+        limit.percentile ? amount(limit, limit.percentile) : fmt::format("at least {}", amount(limit, limit.at_least));
     out +=
         fmt::format("{} = \"{}\"  # used: {}\n", limit.row->name, format_limit(limit.row->unit, *limit.proposal), use);
   }

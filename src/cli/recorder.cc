@@ -1,6 +1,7 @@
 #include "cli/recorder.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -62,7 +63,9 @@ Result<Limits> calibrated_limits(const Limits& limits, const std::string& profil
   Store store = TRY(open_own_store());
   const auto runs = TRY(store.uses(profile, unix_ms() - kCalibrationSinceMs));
   const Calibration calibration = calibrate(runs, {});
-  TRY_VOID(check_enough(calibration, profile));
+  const std::string remedy = fmt::format(
+      "record more, or let belljar calibrate --profile {} --force --write FILE make a policy file of them", profile);
+  TRY_VOID(check_enough(calibration, profile, remedy));
   return with_proposals(limits, calibration);
 }
 

@@ -374,7 +374,8 @@ Result<void> expand_archive(int from_fd, int to_fd, std::uint64_t bytes_max) {
     if (piece.empty()) return {};
     written += piece.size();
     if (written > bytes_max) {
-      return refuse(fmt::format("larger than {} MiB unpacked; --max-size allows more", bytes_max >> 20));
+      return refuse(
+          fmt::format("larger than {} MiB unpacked; belljar image load --max-size allows more", bytes_max >> 20));
     }
     const auto done = write_all(to_fd, piece);
     if (!done) {

@@ -199,7 +199,7 @@ Error describe_crash(const host::ExitRecord& record) {
     return {ErrorCode::bad_image, fmt::format("reading it takes more than {} MiB of memory", kMemoryBytes >> 20)};
   }
   if (record.code != CLD_EXITED && record.status == SIGXFSZ) {
-    return {ErrorCode::bad_image, "a file in it is larger than --max-size allows"};
+    return {ErrorCode::bad_image, "a file in it is larger than allowed; belljar image load --max-size allows more"};
   }
   return {ErrorCode::bad_image,
           fmt::format("the confined process that read it came to a bad end ({} {}): it is damaged, or made to do harm",

@@ -105,7 +105,7 @@ Result<void> TreeWriter::add(const TreeEntry& entry, const ContentReader& next_b
 Result<void> TreeWriter::count(const TreeEntry& entry) {
   if (++counts_.entries > limits_.entries_max) {
     return fail(ErrorCode::bad_image,
-                fmt::format("more than {} entries; --max-entries allows more", limits_.entries_max));
+                fmt::format("more than {} entries; belljar image load --max-entries allows more", limits_.entries_max));
   }
   if (entry.kind == TreeEntry::Kind::special) ++counts_.special_files;
   if (entry.kind != TreeEntry::Kind::link && (entry.mode & (S_ISUID | S_ISGID)) != 0) ++counts_.set_id_bits;
@@ -113,7 +113,7 @@ Result<void> TreeWriter::count(const TreeEntry& entry) {
   if (entry.kind != TreeEntry::Kind::file) return {};
   if (entry.size > limits_.bytes_max - std::min(counts_.bytes, limits_.bytes_max)) {
     return fail(ErrorCode::bad_image, fmt::format("entry {}: with it the image is larger than {} MiB unpacked; "
-                                                  "--max-size allows more",
+                                                  "belljar image load --max-size allows more",
                                                   quote(entry.path), limits_.bytes_max >> 20));
   }
   counts_.bytes += entry.size;

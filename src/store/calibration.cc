@@ -58,7 +58,7 @@ void add_use(LimitCalibration& limit, const RecordedUse& use, bool was_ended_by_
   if (use.struck) ++(was_ended_by_limit ? limit.ended : limit.hindered);
   if (use.is_censored) {
     ++limit.censored;
-    limit.censored_cap_max = std::max(limit.censored_cap_max, use.cap);
+    limit.censored_caps.push_back(use.cap);
   } else if (!use.used) {
     ++limit.not_measured;
   } else if (was_ended_by_limit) {
@@ -74,6 +74,14 @@ std::optional<std::uint64_t> observation(const LimitCalibration& limit, std::opt
   return limit.observed[*rank - 1];
 }
 
+// With struck runs at the limit that each had: they would have used more.
+std::uint64_t least_percentile(const LimitCalibration& limit, PercentileHundredths percentile) {
+  std::vector<std::uint64_t> uses = limit.observed;
+  uses.insert(uses.end(), limit.censored_caps.begin(), limit.censored_caps.end());
+  std::ranges::sort(uses);
+  return uses[percentile_rank(uses.size(), percentile) - 1];
+}
+
 void find_percentiles(LimitCalibration& limit, PercentileHundredths percentile) {
   const std::size_t count = limit.sample_size();
   if (count == 0) return;
@@ -82,9 +90,7 @@ void find_percentiles(LimitCalibration& limit, PercentileHundredths percentile) 
   limit.p90 = at(kP90);
   limit.p99 = at(kP99);
   limit.percentile = at(percentile);
-  if (!limit.percentile) {
-    limit.at_least = std::max(limit.censored_cap_max, limit.observed.empty() ? 0 : limit.observed.back());
-  }
+  if (!limit.percentile) limit.at_least = least_percentile(limit, percentile);
   const RankBounds bounds = percentile_bounds(count, percentile, kCalibrationCertainty);
   limit.lower = observation(limit, bounds.lower);
   limit.upper = observation(limit, bounds.upper);
@@ -104,11 +110,16 @@ bool is_only_looked_at(const LimitRow& row) {
   return row.name == "tmp_size" || row.name == "tmp_inodes";
 }
 
+// Where the percentile is not known, also more than any limit that struck.
+std::uint64_t use_to_allow(const LimitCalibration& limit) {
+  if (limit.percentile) return *limit.percentile;
+  return std::max(limit.at_least.value_or(0), std::ranges::max(limit.censored_caps));
+}
+
 void propose(LimitCalibration& limit, const Calibration& calibration) {
   limit.why_none = why_no_proposal(limit, calibration);
   if (!limit.why_none.empty()) return;
-  const std::uint64_t use = limit.percentile.value_or(limit.at_least.value_or(0));
-  limit.proposal = make_proposal(*limit.row, use, calibration.options.factor);
+  limit.proposal = make_proposal(*limit.row, use_to_allow(limit), calibration.options.factor);
   if (is_only_looked_at(*limit.row)) limit.proposal = std::max(*limit.proposal, limit.current);
   limit.would_stop = static_cast<std::size_t>(
       limit.observed.end() - std::upper_bound(limit.observed.begin(), limit.observed.end(), *limit.proposal));
@@ -250,7 +261,12 @@ Calibration calibrate(const std::vector<RecordedUses>& runs, const CalibrationOp
   return calibration;
 }
 
-Result<void> check_enough(const Calibration& calibration, const std::string& profile) {
+std::string fewer_runs_remedy() {
+  return fmt::format("record more, give --force, or take a lower --percentile ({} runs are enough for the 90th)",
+                     observations_needed(kP90, kCalibrationCertainty));
+}
+
+Result<void> check_enough(const Calibration& calibration, const std::string& profile, std::string_view remedy) {
   if (calibration.options.small_sample == SmallSample::accept && calibration.runs > 0) return {};
   if (calibration.options.small_sample == SmallSample::refuse && calibration.runs >= calibration.runs_needed) return {};
   if (calibration.runs == 0) {
@@ -258,11 +274,10 @@ Result<void> check_enough(const Calibration& calibration, const std::string& pro
   }
   return fail(
       ErrorCode::too_few_runs,
-      fmt::format(
-          "the {} recorded runs of {} are too few: only {} bound the {}th percentile from above with {} % "
-          "certainty; record more, give --force, or take a lower --percentile ({} runs are enough for the 90th)",
-          calibration.runs, profile, calibration.runs_needed, percentile_text(calibration.options.percentile),
-          kCalibrationCertainty * 100, observations_needed(kP90, kCalibrationCertainty)));
+      fmt::format("the {} recorded runs of {} are too few: only {} bound the {}th percentile from above with {} % "
+                  "certainty; {}",
+                  calibration.runs, profile, calibration.runs_needed, percentile_text(calibration.options.percentile),
+                  kCalibrationCertainty * 100, remedy));
 }
 
 Limits with_proposals(Limits limits, const Calibration& calibration) {

@@ -48,12 +48,12 @@ struct LimitCalibration {
   std::uint64_t current = 0;  // what the latest run had
 
   // The runs of the profile, by what they tell of this limit.
-  std::vector<std::uint64_t> observed;  // uses that no limit cut short, ascending
-  std::size_t censored = 0;             // the limit struck: they would have used more than they had
-  std::uint64_t censored_cap_max = 0;   // the highest limit that struck one of them
-  std::size_t ended = 0;                // of all runs: this limit ended them, or made them fail
-  std::size_t hindered = 0;             // this limit struck, and they went on
-  std::size_t cut_short = 0;            // another limit ended them, so their use tells nothing
+  std::vector<std::uint64_t> observed;       // uses that no limit cut short, ascending
+  std::size_t censored = 0;                  // the limit struck: they would have used more than they had
+  std::vector<std::uint64_t> censored_caps;  // the limits that struck them
+  std::size_t ended = 0;                     // of all runs: this limit ended them, or made them fail
+  std::size_t hindered = 0;                  // this limit struck, and they went on
+  std::size_t cut_short = 0;                 // another limit ended them, so their use tells nothing
   std::size_t not_measured = 0;
 
   // Of the sample, where runs that the limit struck stand above all others. Nothing where it is empty.
@@ -61,9 +61,10 @@ struct LimitCalibration {
   std::optional<std::uint64_t> p90;
   std::optional<std::uint64_t> p99;
   std::optional<std::uint64_t> percentile;  // the one asked for
-  std::optional<std::uint64_t> at_least;    // instead of it, where more runs were struck than the percentile leaves out
-  std::optional<std::uint64_t> lower;       // the true percentile is at least that, with kCalibrationCertainty
-  std::optional<std::uint64_t> upper;       // and at most that
+  std::optional<std::uint64_t>
+      at_least;                        // instead of it, where more runs were struck than it leaves out: it is not lower
+  std::optional<std::uint64_t> lower;  // the true percentile is at least that, with kCalibrationCertainty
+  std::optional<std::uint64_t> upper;  // and at most that
 
   std::optional<std::uint64_t> proposal;
   std::string why_none;         // where there is no proposal
@@ -85,8 +86,11 @@ struct Calibration {
 Calibration calibrate(const std::vector<RecordedUses>& runs, const CalibrationOptions& options);
 
 // too_few_runs where options.small_sample is `refuse` and the sample is smaller than needed. `profile` is for the
-// error.
-Result<void> check_enough(const Calibration& calibration, const std::string& profile);
+// error, and so is what the caller's user can do about it.
+Result<void> check_enough(const Calibration& calibration, const std::string& profile, std::string_view remedy);
+
+// What a user of `belljar calibrate` can.
+std::string fewer_runs_remedy();
 
 // `limits` with the proposals in place of those that nobody named.
 Limits with_proposals(Limits limits, const Calibration& calibration);

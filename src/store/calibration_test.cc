@@ -131,7 +131,7 @@ TEST(Calibration, Constant) {
 TEST(Calibration, NoRun) {
   const Calibration calibration = calibrate({}, {.small_sample = SmallSample::accept});
   for (const LimitCalibration& limit : calibration.limits) EXPECT_FALSE(limit.proposal) << limit.row->name;
-  const Result<void> enough = check_enough(calibration, "p");
+  const Result<void> enough = check_enough(calibration, "p", "record more");
   ASSERT_FALSE(enough);
   EXPECT_EQ(enough.error().code, ErrorCode::too_few_runs);
 }
@@ -141,24 +141,24 @@ TEST(Calibration, OneRun) {
   const Calibration refused = calibrate(one, {});
   EXPECT_FALSE(limit_of(refused, "memory").proposal);
   EXPECT_THAT(limit_of(refused, "memory").why_none, HasSubstr("299"));
-  ASSERT_FALSE(check_enough(refused, "p"));
-  EXPECT_THAT(check_enough(refused, "p").error().message, HasSubstr("299"));
+  ASSERT_FALSE(check_enough(refused, "p", "record more"));
+  EXPECT_THAT(check_enough(refused, "p", "record more").error().message, HasSubstr("299"));
 
   const Calibration forced = calibrate(one, {.small_sample = SmallSample::accept});
-  EXPECT_TRUE(check_enough(forced, "p"));
+  EXPECT_TRUE(check_enough(forced, "p", "record more"));
   EXPECT_EQ(limit_of(forced, "memory").proposal, 60 * kMiB);
   EXPECT_FALSE(limit_of(forced, "memory").upper);
 }
 
 TEST(Calibration, TheStatedNumberIsEnough) {
   std::vector<RecordedUses> runs(298, run_with_memory(kMiB));
-  EXPECT_FALSE(check_enough(calibrate(runs, {}), "p"));
+  EXPECT_FALSE(check_enough(calibrate(runs, {}), "p", "record more"));
   runs.push_back(run_with_memory(kMiB));
-  EXPECT_TRUE(check_enough(calibrate(runs, {}), "p"));
+  EXPECT_TRUE(check_enough(calibrate(runs, {}), "p", "record more"));
   runs.resize(29);
-  EXPECT_TRUE(check_enough(calibrate(runs, {.percentile = 9000}), "p"));
+  EXPECT_TRUE(check_enough(calibrate(runs, {.percentile = 9000}), "p", "record more"));
   runs.resize(28);
-  EXPECT_FALSE(check_enough(calibrate(runs, {.percentile = 9000}), "p"));
+  EXPECT_FALSE(check_enough(calibrate(runs, {.percentile = 9000}), "p", "record more"));
 }
 
 // Taken as observations of the cap, the killed runs would give 3 x 64 MiB at most; left out, 3 x 10 MiB.
@@ -175,6 +175,20 @@ TEST(Calibration, KilledRunsAreNotObservationsOfTheirLimit) {
   EXPECT_EQ(memory.proposal, 192 * kMiB);
   EXPECT_EQ(memory.would_go_on, 12u);
   EXPECT_EQ(memory.current, 64 * kMiB);
+}
+
+// Runs that were struck at a lower limit of old are known to have wanted more than that, and no more is claimed.
+TEST(Calibration, RunsStruckAtAnOldLimitCountWithThat) {
+  std::vector<RecordedUses> runs(400, run_with_memory(20 * kMiB));
+  for (int i = 0; i < 20; ++i) runs.push_back(run_killed_at(5 * kMiB));
+  runs.push_back(run_with_memory(90 * kMiB));
+  const LimitCalibration memory = limit_of(calibrate(runs, {}), "memory");
+  EXPECT_FALSE(memory.percentile);
+  EXPECT_EQ(memory.at_least, 20 * kMiB);
+  EXPECT_EQ(memory.proposal, 60 * kMiB);
+  runs.push_back(run_killed_at(64 * kMiB));
+  EXPECT_EQ(limit_of(calibrate(runs, {}), "memory").at_least, 20 * kMiB);
+  EXPECT_EQ(limit_of(calibrate(runs, {}), "memory").proposal, 192 * kMiB);
 }
 
 // Fewer than the percentile leaves out: they move it up, and no more.
