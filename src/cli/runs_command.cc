@@ -116,7 +116,7 @@ int runs_command(std::span<char* const> arguments) {
   const ParsedOptions parsed = parse_options(kRunsOptions, arguments);
   if (is_given(parsed, kHelp)) return print(std::string(kRunsUsage) + options_help(kRunsOptions));
   const Result<RunsRequest> request = make_runs_request(parsed);
-  return request ? execute_runs(*request) : report_refusal(request.error(), {});
+  return request ? execute_runs(*request) : report_error(request.error(), is_given(parsed, kJson));
 }
 
 int show_command(std::span<char* const> arguments) {
@@ -124,7 +124,7 @@ int show_command(std::span<char* const> arguments) {
   const ParsedOptions parsed = parse_options(kShowOptions, ordered);
   if (is_given(parsed, kShowHelp)) return print(std::string(kShowUsage) + options_help(kShowOptions));
   const Result<ShowRequest> request = make_show_request(parsed);
-  return request ? execute_show(*request) : report_refusal(request.error(), {});
+  return request ? execute_show(*request) : report_error(request.error(), is_given(parsed, kShowJson));
 }
 
 }  // namespace belljar

@@ -157,12 +157,12 @@ int execute_runs(const RunsRequest& request) {
   const Result<std::string> text = runs_text(request);
   if (text) return print(*text);
   if (text.error().code == ErrorCode::no_record && request.json) return 0;  // no line: there is no run
-  return report_refusal(text.error(), {});
+  return report_error(text.error(), request.json);
 }
 
 int execute_show(const ShowRequest& request) {
   const Result<std::string> text = show_text(request);
-  return text ? print(*text) : report_refusal(text.error(), {});
+  return text ? print(*text) : report_error(text.error(), request.json);
 }
 
 }  // namespace belljar

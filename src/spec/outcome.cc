@@ -147,9 +147,13 @@ Json isolation_record(const Isolation& isolation) {
           {"missing", walls_record(isolation.missing)}};
 }
 
-Json error_record(const std::optional<Error>& error) {
+std::string_view message_of(const Error& error, StreamContent content) {
+  return content == StreamContent::omitted_with_words ? error_text(error.code) : error.message;
+}
+
+Json error_record(const std::optional<Error>& error, StreamContent content) {
   if (!error) return nullptr;
-  return {{"code", error_name(error->code)}, {"message", error->message}};
+  return {{"code", error_name(error->code)}, {"message", message_of(*error, content)}};
 }
 
 // The status of a program that ended by itself, whatever the reason was.
@@ -209,8 +213,8 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["status"] = status_name(outcome.status);
   record["exit_code"] = optional_number(outcome.exit_code);
   record["signal"] = optional_number(outcome.signal);
-  record["reason"] = outcome.reason;
-  record["error"] = error_record(outcome.error);
+  record["reason"] = outcome.error ? message_of(*outcome.error, streams) : outcome.reason;
+  record["error"] = error_record(outcome.error, streams);
   put_stream(record, "stdout", outcome.standard_output, streams);
   put_stream(record, "stderr", outcome.standard_error, streams);
   record["duration_ms"] = outcome.duration_ms;
@@ -219,7 +223,7 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   record["denials"] = denials_record(outcome.denials);
   record["warnings"] = outcome.warnings;
   record["network"] = network_record(outcome.network);
-  if (streams != StreamContent::omitted_with_files) {
+  if (streams == StreamContent::included || streams == StreamContent::omitted) {
     record["files"] = files_record(outcome.files);
     record["files_skipped"] = skipped_record(outcome.files_skipped);
     record["files_truncated"] = outcome.files_truncated;

@@ -143,6 +143,7 @@ enum class StreamContent {
   included,
   omitted,
   omitted_with_files,  // nor the collected files, whose names are the program's too
+  omitted_with_words,  // nor the files, nor what messages quote of the program
 };
 
 // The record as one line of JSON, without a newline. Streams are text (invalid UTF-8 shown as U+FFFD) and, where that

@@ -99,6 +99,19 @@ TEST(Outcome, LeavesStreamsOutWhenAsked) {
   EXPECT_EQ(remembered.dump().find("secret"), std::string::npos);
 }
 
+TEST(Outcome, LeavesOutWhatMessagesQuoteWhenAsked) {
+  Outcome outcome;
+  outcome.status = RunStatus::denied;
+  outcome.reason = "secret: command not found";
+  outcome.error = Error{ErrorCode::not_found, outcome.reason};
+  outcome.files = {{.path = "/out/secret"}};
+  EXPECT_EQ(record_of(outcome, StreamContent::omitted_with_files)["reason"], outcome.reason);
+  const Json record = record_of(outcome, StreamContent::omitted_with_words);
+  EXPECT_EQ(record.dump().find("secret"), std::string::npos);
+  EXPECT_EQ(record["error"]["code"], "not_found");
+  EXPECT_EQ(record["reason"], error_text(ErrorCode::not_found));
+}
+
 TEST(Outcome, RecordsWallsDenialsAndErrors) {
   Outcome outcome;
   outcome.status = RunStatus::denied;

@@ -95,7 +95,8 @@ Result<Store> Store::open_existing(const std::string& file) {
 
 Result<std::int64_t> Store::record(const NewRun& run) {
   WriteTransaction transaction = TRY(WriteTransaction::begin(database_));
-  const std::string record = outcome_to_json(*run.outcome, StreamContent::omitted_with_files);
+  const StreamContent content = run.kept ? StreamContent::omitted_with_files : StreamContent::omitted_with_words;
+  const std::string record = outcome_to_json(*run.outcome, content);
   Statement insert =
       TRY(database_.prepare("INSERT INTO runs (profile, started_ms, status, record) VALUES (?, ?, ?, ?)"));
   insert.bind(1, run.profile).bind(2, run.started_unix_ms).bind(3, status_name(run.outcome->status)).bind(4, record);

@@ -76,6 +76,36 @@ class Remembering(StoreCase):
         (run,) = self.remembered("--status", "denied")
         self.assertEqual(run["record"]["error"]["code"], "not_found")
 
+    def test_what_messages_quote_is_kept_only_when_asked(self):
+        script = self.write("job", f"#!/no/such/{SECRET}\n")
+        for program in (["--", f"curl -H '{SECRET}' x"], [script], ["--", "/usr/bin/" + SECRET]):
+            self.assertEqual(self.run_in("--profile", "p", *program).status, 127)
+        self.assertNotIn(SECRET.encode(), self.store_bytes())
+        runs = self.remembered("--status", "denied")
+        self.assertEqual({run["record"]["error"]["code"] for run in runs}, {"not_found"})
+        self.assertEqual({run["record"]["reason"] for run in runs}, {"the program does not exist in the sandbox"})
+        self.run_in("--profile", "p", "--keep", "--", SECRET)
+        self.assertIn(SECRET, self.belljar("show", "4").text)
+
+    def test_refusals_as_json(self):
+        self.run_in("--profile", "p", "--", "true")
+        for words, code in ((("runs", "--json", "--status", "foo"), "bad_value"), (("runs", "--json", "x"), "usage"),
+                            (("show", "99", "--json"), "no_record"), (("show", "--json"), "usage"),
+                            (("calibrate", "--json", "--profile", "q"), "no_record"),
+                            (("calibrate", "--json", "--profile", "p"), "too_few_runs"), (("calibrate", "--json"), "usage")):
+            with self.subTest(words):
+                ended = self.belljar(*words)
+                self.assertEqual(ended.status, 125)
+                error = json.loads(ended.out)["error"]
+                self.assertEqual(error["code"], code)
+                self.assertEqual(ended.err.decode(), f"belljar: {error['message']}\n")
+
+    def test_auto_limits_advise_what_run_can_do(self):
+        self.run_in("--profile", "p", "--", "true")
+        ended = self.run_in("--limits", "auto:p", "--", "true")
+        self.assert_refused(ended, 125, "belljar calibrate --profile p --force --write")
+        self.assertNotIn(b"--percentile", ended.err)
+
     def test_filters(self):
         self.run_in("--profile", "a", "--", "true")
         self.run_in("--profile", "b", "--timeout", "200ms", "--", "sleep", "9")
