@@ -30,13 +30,17 @@ namespace {
 
 constexpr std::size_t kPathBytesShown = 400;
 
-// SIGINT, SIGTERM and SIGHUP as something to poll, so that they end the run cleanly.
+// What would end this process (signal(7)) and is no fault of its own.
+constexpr int kStopSignals[] = {SIGINT,  SIGTERM,   SIGHUP,  SIGQUIT, SIGABRT,   SIGUSR1, SIGUSR2,
+                                SIGALRM, SIGVTALRM, SIGPROF, SIGIO,   SIGSTKFLT, SIGPWR,  SIGXCPU};
+
+// These signals as something to poll, so that they end the run cleanly.
 class StopSignals {
  public:
   StopSignals() {
     sigset_t signals;
     ::sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    for (const int signal : kStopSignals) {
       struct sigaction inherited{};
       const bool is_ignored = ::sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler == SIG_IGN;
       if (!is_ignored) ::sigaddset(&signals, signal);  // ignored by nohup(1), or by a shell's "&": it stays so
@@ -116,6 +120,10 @@ class RawTerminal {
     if (::tcgetattr(STDIN_FILENO, &before_) != 0) return;
     termios raw = before_;
     ::cfmakeraw(&raw);
+    sigset_t stop;  // a stopped Belljar would leave the terminal raw to the shell; nothing typed stops it now
+    ::sigemptyset(&stop);
+    ::sigaddset(&stop, SIGTSTP);
+    ::sigprocmask(SIG_BLOCK, &stop, nullptr);
     is_raw_ = ::tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
   }
   RawTerminal(const RawTerminal&) = delete;

@@ -69,6 +69,18 @@ class Terminals(Case):
         session.expect("ready>")
         return session
 
+    def test_the_terminal_is_restored_whatever_signal_ends_it(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGALRM, signal.SIGABRT, signal.SIGXCPU):
+            with self.subTest(number):
+                shell = self.shell()
+                self.assertNotEqual(termios.tcgetattr(shell.theirs), shell.settings)
+                shell.process.send_signal(signal.SIGTSTP)
+                shell.type("echo goes-$((40 + 2))\n")
+                shell.expect("goes-42")
+                shell.process.send_signal(number)
+                self.assertEqual(shell.end(), 128 + number)
+                self.assertEqual(termios.tcgetattr(shell.theirs), shell.settings)
+
     def test_it_is_the_sandboxs_own(self):
         shell = self.shell(size=(31, 97))
         shell.type("tty; stty size; test -t 0 && test -t 1 && test -t 2 && echo three; echo kind $TERM\n")
