@@ -10,6 +10,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "cli/options.h"
+#include "spec/names.h"
 
 namespace belljar {
 namespace {
@@ -277,6 +278,7 @@ TEST(Run, ShowsHelpFromTheTables) {
   EXPECT_THAT(ran.err, IsEmpty());
   for (const LimitRow& row : limit_rows()) EXPECT_THAT(ran.out, HasSubstr("--" + std::string(row.flag)));
   for (const PolicyFlag& flag : policy_flags()) EXPECT_THAT(ran.out, HasSubstr(written_option(flag.name)));
+  for (const NamedRow& tier : tier_rows()) EXPECT_THAT(ran.out, HasSubstr(std::string(tier.name) + ","));
   EXPECT_THAT(ran.out, HasSubstr("(default 256M)"));
 }
 

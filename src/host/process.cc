@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 
@@ -30,6 +31,11 @@ std::optional<IoCounters> parse_io(std::string_view text) {
   const auto written_bytes = number_after(text, "wchar: ");
   if (!read_bytes || !written_bytes) return std::nullopt;
   return IoCounters{*read_bytes, *written_bytes};
+}
+
+IoCounters io_without(const IoCounters& whole, const IoCounters& part) {
+  return {whole.read_bytes - std::min(whole.read_bytes, part.read_bytes),
+          whole.written_bytes - std::min(whole.written_bytes, part.written_bytes)};
 }
 
 Process& Process::operator=(Process&& other) noexcept {

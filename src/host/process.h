@@ -28,6 +28,9 @@ struct IoCounters {
 // rchar and wchar in the text of proc_pid_io(5). Allocates nothing: for use between clone and exec too.
 std::optional<IoCounters> parse_io(std::string_view text);
 
+// `whole` without `part`, which may have been read a moment later.
+IoCounters io_without(const IoCounters& whole, const IoCounters& part);
+
 // A child process of this one. Its destructor kills and reaps it. Move-only.
 class [[nodiscard]] Process {
  public:

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <numeric>
 #include <vector>
 
@@ -69,7 +68,7 @@ void use_of_timeout(const Outcome& outcome, LimitUse& use) {
 }
 
 bool has_used_up(const Outcome& outcome, std::uint64_t used, std::uint64_t cap) {
-  return outcome.status == RunStatus::disk && outcome.signal != SIGXFSZ && used >= cap;
+  return outcome.status == RunStatus::disk && !was_denied(outcome, "file_size") && used >= cap;
 }
 
 void use_of_tmp_size(const Outcome& outcome, LimitUse& use) {
@@ -84,7 +83,7 @@ void use_of_tmp_inodes(const Outcome& outcome, LimitUse& use) {
 
 // What the largest file had is not known.
 void use_of_file_size(const Outcome& outcome, LimitUse& use) {
-  use.struck = use.is_censored = outcome.status == RunStatus::disk && outcome.signal == SIGXFSZ;
+  use.struck = use.is_censored = was_denied(outcome, "file_size");
 }
 
 void use_of_read_rate(const Outcome&, LimitUse&) {}

@@ -71,7 +71,7 @@ TEST(LimitUse, TellsTheFullSpaceFromTheFileTooLarge) {
   outcome.usage.disk_peak_bytes = 50 * kMiB;
   EXPECT_TRUE(use_of("tmp_size", outcome).struck);
   EXPECT_FALSE(use_of("file_size", outcome).struck);
-  outcome.signal = SIGXFSZ;
+  outcome.denials = {{"file_size", "a larger file", "", "", 1}};
   EXPECT_FALSE(use_of("tmp_size", outcome).struck);
   EXPECT_TRUE(use_of("file_size", outcome).struck);
 }

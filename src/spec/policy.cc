@@ -93,7 +93,8 @@ constexpr PolicyFlag kFlags[] = {
      &RunPolicy::set_on_output_limit},
     {"no-stdin", "", "none", "stdin", "give the program an empty standard input", &RunPolicy::set_stdin},
     {"isolation", "TIER", "", "tier",
-     "what stands between the program and the host: container, wasm; or auto, with --trust", &RunPolicy::set_tier},
+     "what stands between the program and the host: container, kernel, wasm, or auto with --trust",
+     &RunPolicy::set_tier},
 };
 
 constexpr std::string_view kNetworkNames[] = {"network", "net", "egress", "domains",

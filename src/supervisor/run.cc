@@ -324,9 +324,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   if (exit.hit_tasks_limit) return conclude(RunStatus::pids, "failed; " + sentence_of("tasks", spec.limits));
   if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
   if (exit.hit_inode_limit) return conclude(RunStatus::disk, sentence_of("tmp_inodes", spec.limits));
-  // Sent to whoever grows a file past RLIMIT_FSIZE (setrlimit(2)); a program that ignores it sees EFBIG.
-  const bool has_file_limit = !is_unlimited(limit_row("file_size"), spec.limits.file_size.value);
-  if (exit.signal == SIGXFSZ && has_file_limit) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
+  if (exit.hit_file_limit) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
   if (exit.signal) return conclude(RunStatus::signal, signal_sentence(*exit.signal, spec.limits));
   conclude(RunStatus::error, "");
 }

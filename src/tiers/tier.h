@@ -39,6 +39,7 @@ struct TierExit {
   bool hit_tasks_limit = false;
   bool hit_disk_limit = false;   // bytes of the writable space
   bool hit_inode_limit = false;  // files and folders there
+  bool hit_file_limit = false;   // bytes of one file
   std::optional<Verdict> verdict;
   Usage usage;
   std::vector<Denial> denials;

@@ -80,6 +80,15 @@ class ExitStatus(Case):
 
 
 @both_callers
+class MissingInterpreters(Case):
+    def test_is_said_of_a_file_that_is_there(self):
+        self.write("job", "#!/no/such/interpreter\n", 0o755)
+        self.assert_refused(self.run_in("--mount", f"{self.folder}/job:/data/job", "--", "/data/job"), 126,
+                            "/data/job: can't be executed: the interpreter or loader that it names is not in the sandbox")
+        self.assert_refused(self.run_in("--", "/no/such/file"), 127, "command not found")
+
+
+@both_callers
 class Deadline(Case):
     def test_fn_02_partial_output_at_timeout(self):
         code = "for i in 1 2 3; do echo line $i; echo note $i >&2; done; sleep 30"
@@ -235,6 +244,34 @@ class StoppedByTheCaller(Case):
 
 @root_only
 class NamedLimits(Case):
+    def test_forks_that_are_refused(self):
+        program = """
+import os, sys, time
+try:
+    while True:
+        if os.fork() == 0: time.sleep(60)
+except BlockingIOError:
+    sys.exit(3)
+"""
+        record = self.record("--", "python3", "-c", program)
+        self.assertEqual((record["status"], record["exit_code"]), ("pids", 3), record)
+        self.assertIn("256 tasks", record["reason"])
+        self.assertEqual([denial["kind"] for denial in record["denials"]], ["tasks"])
+
+    def test_a_file_that_may_not_grow(self):
+        (self.folder / "rw").mkdir()
+        self.own(self.folder / "rw")
+        for program in (["sh", "-c", "head -c 2M /dev/zero > /tmp/x; exit 4"],
+                        ["sh", "-c", "mkdir -p ~/a/b; head -c 2M /dev/zero > ~/a/b/x; exit 4"],
+                        ["sh", "-c", "head -c 2M /dev/zero > /rw/x; exit 4"],
+                        ["python3", "-c", "open('/tmp/x', 'wb').write(bytes(2 << 20))"]):
+            with self.subTest(program):
+                record = self.record("--file-size", "1M", "--mount", f"{self.folder}/rw:/rw:rw", "--", *program)
+                self.assertEqual((record["status"], record["reason"]), ("disk", "refused to let a file grow past 1M"))
+                self.assertEqual([denial["kind"] for denial in record["denials"]], ["file_size"])
+        failed = self.record("--file-size", "1M", "--", "sh", "-c", "head -c 1M /dev/zero >/tmp/x; echo >>/tmp/y; rm /tmp/x; exit 4")
+        self.assertEqual((failed["status"], failed["denials"]), ("error", []))
+
     """Limits that are named, and so must hold in full."""
 
     def test_fn_21_memory(self):

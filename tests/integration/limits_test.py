@@ -236,6 +236,32 @@ with open("/tmp/file", "rb", buffering=0) as file:
         self.within(used["read_bytes"], 30 * MIB)
         self.within(used["disk_written_bytes"], 30 * MIB)
 
+    def test_bytes_are_the_programs_alone(self):
+        used = self.record("--", "true")["usage"]
+        self.assertEqual(used["written_bytes"], 0)
+        self.assertLess(used["read_bytes"], 5000)  # by execve(2) and its loader
+        script = self.write("long.sh", "#" * 79 + "\n" + ("#" * 999 + "\n") * 900 + "head -c 1000 /dev/zero\n")
+        used = self.record(script)["usage"]
+        self.assertEqual(used["written_bytes"], 1000)
+        self.assertLess(used["read_bytes"], 950_000)
+        if not self.as_user:
+            used = self.record("--timeout", "1s", "--", "sh", "-c", "head -c 1000 /dev/zero; exec sleep 9")["usage"]
+            self.assertEqual(used["written_bytes"], 1000)
+
+    def test_memory_that_is_shared_since_a_fork_counts_once(self):
+        program = """
+import os, time
+held = bytearray(b"x") * (60 << 20)
+for _ in range(3):
+    if os.fork() == 0:
+        time.sleep(0.5)
+        os._exit(0)
+for _ in range(3): os.wait()
+"""
+        record = self.record("--", "python3", "-c", program)
+        self.within(record["usage"]["memory_peak_bytes"], 67 * MIB, 0.1)
+        self.assertEqual(record["warnings"], [])
+
     def test_bytes_of_children_and_after_a_kill(self):
         program = "head -c 20000000 /dev/zero > /tmp/a"
         used = self.record("--", "sh", "-c", program)["usage"]

@@ -369,6 +369,23 @@ class Workspace(WorkspaceCase):
 
 
 @both_callers
+class ImagesWithAWorkspace(WorkspaceCase):
+    def environment(self, extra=None):
+        return super().environment({"BELLJAR_IMAGES": str(self.folder / "images"), **(extra or {})})
+
+    def test_a_link_in_its_place_is_named(self):
+        tree = self.folder / "tree"
+        (tree / "etc").mkdir(parents=True)
+        os.symlink("etc", tree / "workspace")
+        for path in (tree, tree / "etc", tree / "workspace"):
+            self.own_link(path)
+        loaded = self.belljar("image", "load", "linked", "./tree")
+        self.assertEqual(loaded.status, 0, str(loaded))
+        self.assert_refused(self.run_in("--image", "linked", "--workspace", "./work", "--", "true"), 125,
+                            "/work: it can't be mounted at /workspace: that is a symbolic link in the image")
+
+
+@both_callers
 class Interrupted(WorkspaceCase):
     def make_many(self, count: int) -> str:
         for i in range(count):

@@ -73,6 +73,13 @@ Error describe_workspace_failure(int error, const StartPlan& plan) {
 Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
   std::string what = setup_step_text(frame.step);
   const auto index = static_cast<std::size_t>(frame.detail);
+  if (frame.step == SetupStep::mount && index < plan.mounts.size() && plan.mounts[index].is_workspace) {
+    return {ErrorCode::bad_workspace,
+            fmt::format("--workspace {}: it can't be mounted at {}: {}", plan.mounts[index].source, kWorkspaceTarget,
+                        frame.errno_value == ELOOP    ? "that is a symbolic link in the image"
+                        : frame.errno_value == ENOENT ? "there is no such folder in the image"
+                                                      : errno_text(frame.errno_value))};
+  }
   switch (frame.step) {
     case SetupStep::mount:
     case SetupStep::open_source:
@@ -147,6 +154,11 @@ Error describe_exec_failure(const Frame& frame, const StartPlan& plan) {
     case ENOTDIR:
       return {ErrorCode::not_found, fmt::format("{}: command not found in the sandbox; it sees {} and what is mounted",
                                                 program, plan.system)};
+    case ELIBACC:
+      return {ErrorCode::not_executable,
+              fmt::format("{}: can't be executed: the interpreter or loader that it names is not in the sandbox, which "
+                          "sees {} and what is mounted",
+                          program, plan.system)};
     case EACCES:
       return {ErrorCode::not_executable, fmt::format("{}: not executable in the sandbox (permission denied)", program)};
     case ENOEXEC:
@@ -159,16 +171,23 @@ Error describe_exec_failure(const Frame& frame, const StartPlan& plan) {
 }
 
 // What the processes of a sandbox that is to be killed have moved, with what they have waited for. Of a fork bomb some
-// are enough: it must end first of all.
-std::optional<host::IoCounters> add_up_io(std::vector<pid_t> pids) {
+// are enough: it must end first of all. Of init only what others moved that it has waited for.
+std::optional<host::IoCounters> add_up_io(std::vector<pid_t> pids, pid_t init) {
   constexpr std::size_t kProcessesMax = 256;
-  constexpr std::size_t kTextBytesMax = 4096;
   if (pids.size() > kProcessesMax) pids.resize(kProcessesMax);
+  const auto read = [](const std::string& path) {
+    constexpr std::size_t kTextBytesMax = 4096;
+    const auto text = read_file_at(AT_FDCWD, path.c_str(), kTextBytesMax);
+    return text ? host::parse_io(*text) : std::nullopt;
+  };
   std::optional<host::IoCounters> total;
   for (const pid_t pid : pids) {
-    const auto text = read_file_at(AT_FDCWD, fmt::format("/proc/{}/io", pid).c_str(), kTextBytesMax);
-    const auto counters = text ? host::parse_io(*text) : std::nullopt;
+    auto counters = read(fmt::format("/proc/{}/io", pid));
     if (!counters) continue;
+    if (pid == init) {
+      const auto own = read(fmt::format("/proc/{0}/task/{0}/io", pid));
+      if (own) *counters = host::io_without(*counters, *own);
+    }
     if (!total) total.emplace();
     total->read_bytes += counters->read_bytes;
     total->written_bytes += counters->written_bytes;
@@ -238,6 +257,7 @@ class ContainerSandbox final : public RunningSandbox {
   void look_at_space();
   void read_process_usage();
   void deny_memory();
+  void deny_tasks(std::uint64_t count);
   void read_group_usage();
   void read_egress_report();
   void read_kernel_stop();
@@ -334,12 +354,18 @@ void ContainerSandbox::read_frames() {
       case FrameKind::exited:
         if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
         if (frame->signal >= 0) exit_.signal = frame->signal;
+        exit_.hit_file_limit = frame->file_full == 1 || frame->signal == SIGXFSZ;
         see_space({frame->written_bytes, frame->written_inodes, frame->bytes_full == 1, frame->inodes_full == 1});
         if (frame->io_is_known == 1) io_ = host::IoCounters{frame->io_read_bytes, frame->io_written_bytes};
         has_left_groups_ = frame->left_groups == 1;
         break;
     }
   }
+}
+
+void ContainerSandbox::deny_tasks(std::uint64_t count) {
+  exit_.denials.push_back({"tasks", "a new process or thread",
+                           fmt::format("at most {} tasks", spec_.limits.tasks.value), "--tasks", count});
 }
 
 // Without control groups.
@@ -351,13 +377,19 @@ void ContainerSandbox::read_process_usage() {
   usage.processes_peak = seen.tasks_peak;
   usage.cpu_user_ms = seen.user_ms;
   usage.cpu_system_ms = seen.system_ms;
+  // Nobody tells that a fork was refused (RLIMIT_NPROC), but one that fails with as many as it may have was.
+  if (plan_.sampled.tasks > 0 && !plan_.user_kernel && seen.tasks_peak >= spec_.limits.tasks.value &&
+      exit_.exit_code != 0) {
+    exit_.hit_tasks_limit = true;
+    deny_tasks(1);
+  }
   // Of processes that nobody waited for only the sampler knows, and it does not tell user from system.
   const std::uint64_t waited_for = usage.cpu_user_ms + usage.cpu_system_ms;
   usage.cpu_user_ms += std::max<std::uint64_t>(seen.cpu_ms, waited_for) - waited_for;
 }
 
 void ContainerSandbox::kill() {
-  if (cgroups_) io_ = add_up_io(cgroups_->processes());
+  if (cgroups_) io_ = add_up_io(cgroups_->processes(), init_.pid());
   init_.kill();
   if (cgroups_) lift_cpu_limit(cgroups_->folders());
 }
@@ -416,11 +448,7 @@ void ContainerSandbox::read_group_usage() {
   exit_.hit_memory_limit = usage->oom_kills > 0;
   exit_.hit_tasks_limit = usage->task_refusals > 0;
   if (usage->oom_kills > 0) deny_memory();
-  if (usage->task_refusals > 0) {
-    exit_.denials.push_back({"tasks", "a new process or thread",
-                             fmt::format("at most {} tasks", spec_.limits.tasks.value), "--tasks",
-                             usage->task_refusals});
-  }
+  if (usage->task_refusals > 0) deny_tasks(usage->task_refusals);
 }
 
 // Where init is alone and has left the groups, they are read and removed while it ends: both take some 0.2 ms.
@@ -451,6 +479,12 @@ TierExit ContainerSandbox::finish() {
     if (cgroups_) read_group_usage();
   }
   if (has_kernel_stopped_) read_kernel_stop();
+  exit_.hit_file_limit &= plan_.file_size > 0;
+  if (exit_.hit_file_limit) {
+    const std::string most = format_limit(LimitUnit::bytes, spec_.limits.file_size.value);
+    exit_.denials.push_back(
+        {"file_size", "a larger file", fmt::format("at most {} in one file", most), "--file-size", 1});
+  }
   cgroups_.reset();
   std::ranges::move(refusals_.denials(), std::back_inserter(exit_.denials));
   if (egress_) read_egress_report();
@@ -781,7 +815,9 @@ class Starter {
 
   Result<void> map_ids() {
     proc_folder_ = TRY(open_proc_folder(sandbox_->init_.pid()));
-    if (auto io = open_at(proc_folder_.get(), "io", O_RDONLY)) io_file_ = std::move(*io);
+    auto io = open_at(proc_folder_.get(), "io", O_RDONLY);
+    auto own_io = open_at(proc_folder_.get(), fmt::format("task/{}/io", sandbox_->init_.pid()).c_str(), O_RDONLY);
+    if (io && own_io) io_files_ = {std::move(*own_io), std::move(*io)};
     if (is_root()) {
       TRY_VOID(map_id_range(proc_folder_.get(), sandbox_->uids_->base));
     } else {
@@ -822,8 +858,8 @@ class Starter {
         init.kernel_fds = 4;
       }
     }
-    if (io_file_.is_open()) fds.push_back(io_file_.get());
-    init.io_fds = io_file_.is_open() ? 1 : 0;
+    init.io_fds = io_files_[0].is_open() ? io_files_.size() : 0;
+    for (std::size_t i = 0; i < init.io_fds; ++i) fds.push_back(io_files_[i].get());
     TRY_VOID(send(ParentMessage::go, fds));
     plan_ref().script.reset();
     return {};
@@ -915,7 +951,7 @@ class Starter {
   cpu_set_t cpus_{};
   std::array<Fd, 5> sandbox_ends_;
   Fd proc_folder_;
-  Fd io_file_;  // init's, opened while that is allowed
+  std::array<Fd, 2> io_files_;  // init's, opened while that is allowed: of itself, and with what it waited for
   Fd caller_map_;
 };
 

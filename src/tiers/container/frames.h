@@ -82,6 +82,7 @@ struct Frame {
   std::uint32_t io_is_known;  // exited: 1 when these two are
   std::uint32_t bytes_full;   // exited: 1 when the writable space has no block left
   std::uint32_t inodes_full;  // exited: 1 when it has no inode left
+  std::uint32_t file_full;    // exited: 1 when the program failed and a file is as large as one may be
   std::uint32_t left_groups;  // exited: 1 when no process was left and init has moved itself out of the control groups
 };
 

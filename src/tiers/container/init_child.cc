@@ -199,6 +199,8 @@ int become_program(const InitPlan& plan, const ProgramStreams& streams, const Ke
     ::execve(path, plan.arguments, plan.environment);
     if (errno == EACCES) {
       error = EACCES;
+    } else if (errno == ENOENT && ::access(path, F_OK) == 0) {
+      return ELIBACC;  // the file is there: what is missing is the interpreter that it names
     } else if (errno != ENOENT && errno != ENOTDIR) {
       return errno;
     }
@@ -219,13 +221,20 @@ std::uint64_t to_ms(const timeval& time) {
   return static_cast<std::uint64_t>(time.tv_sec) * 1000 + static_cast<std::uint64_t>(time.tv_usec) / 1000;
 }
 
-// What this process has waited for is in its own counters.
+// What this process has waited for is in its counters, next to what it moved itself.
 void read_io(const InitPlan& plan, const Received& received, Frame* frame) {
+  std::optional<host::IoCounters> own;
   for (const int file : received.io(plan)) {
     char text[512];
     const ssize_t count = ::read(file, text, sizeof text);
-    const auto counters = host::parse_io({text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
+    auto counters = host::parse_io({text, static_cast<std::size_t>(std::max<ssize_t>(count, 0))});
     if (!counters) return;
+    if (!own) {
+      own = counters;
+      own->read_bytes += static_cast<std::uint64_t>(count);  // by this read
+      continue;
+    }
+    *counters = host::io_without(*counters, *own);
     frame->io_is_known = 1;
     frame->io_read_bytes = counters->read_bytes;
     frame->io_written_bytes = counters->written_bytes;
@@ -244,6 +253,7 @@ void report_exit(const InitPlan& plan, const Received& received, const KernelPar
     frame.bytes_full = space.f_bfree == 0 ? 1 : 0;
     frame.inodes_full = space.f_ffree == 0 ? 1 : 0;
   }
+  frame.file_full = frame.exit_code != 0 && has_file_at_limit(plan) ? 1 : 0;
   read_io(plan, received, &frame);
   rusage children{};
   ::getrusage(RUSAGE_CHILDREN, &children);
@@ -386,6 +396,8 @@ void reap_until_end(const InitPlan& plan, const Received& received, const Kernel
       ::_exit(1);
     }
     if (info.si_pid == program) {
+      const bool has_failed = info.si_code != CLD_EXITED || info.si_status != 0;
+      if (has_failed && sampler.is_needed()) sampler.count_tasks_at_end();
       report_exit(plan, received, kernel, info);
       ::_exit(0);
     }

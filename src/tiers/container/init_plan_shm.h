@@ -107,7 +107,7 @@ struct InitPlan {
   unsigned group_fds = 0;       // cgroup files through which init enters
   unsigned group_exit_fds = 0;  // and those through which it leaves
   unsigned kernel_fds = 0;      // with a user-space kernel: its image and its broker, and its cache twice
-  unsigned io_fds = 0;          // its own proc_pid_io(5), which it may read but not open
+  unsigned io_fds = 0;          // proc_pid_io(5) of itself alone and with its children, to read but not to open
 
   mutable SeenByInit seen;  // init's to write
 };

@@ -103,6 +103,18 @@ ProgramStreams make_streams(const InitPlan& plan);
 // Forks and executes the program; returns its pid. Closes `streams` here.
 int start_program(const InitPlan& plan, const ProgramStreams& streams, const KernelParts& kernel);
 
+struct DirectoryEntry {  // getdents64(2)
+  std::uint64_t inode;
+  std::int64_t offset;
+  std::uint16_t length;
+  std::uint8_t type;
+  char name[];
+};
+
+// Whether a file that is exactly as large as plan.file_size lies where the program can write. Nobody is told of a write
+// that was refused for RLIMIT_FSIZE, but what went before it fills the file up to the limit (setrlimit(2)).
+bool has_file_at_limit(const InitPlan& plan);
+
 // Holds plan.sampled while the program runs: adds up memory and CPU time of the whole tree from /proc (proc(5)), and
 // stops the tree for the part of each period that its quota does not cover. One call, one sample.
 class Sampler {
@@ -115,13 +127,16 @@ class Sampler {
   Verdict sample();
   // The errno of what could not be read, after Verdict::blind.
   int failure() const { return failure_; }
+  // When the program has ended and what it started is still there: a look may not have come since it was refused more.
+  void count_tasks_at_end();
 
  private:
   struct Totals {
     std::uint64_t memory_bytes = 0;
     std::uint64_t table_bytes = 0;  // of page tables, a part of memory_bytes
     std::uint64_t cpu_ms = 0;
-    std::uint64_t tasks = 0;
+    std::uint64_t tasks = 0;      // without init
+    std::uint64_t processes = 0;  // the same
   };
   struct Seen {
     std::uint64_t pid;
@@ -152,6 +167,8 @@ class Sampler {
   Totals add_up();
   void add_times(std::uint64_t pid, const char* stat, std::uint64_t* totals_ms);
   std::uint64_t measure_memory();
+  std::optional<std::uint64_t> measure_when_due();
+  void see_memory(std::uint64_t bytes);
   bool memory_is_exceeded(const Totals& totals);
   void hold_quota(std::uint64_t cpu_ms, std::uint64_t passed_ms);
 

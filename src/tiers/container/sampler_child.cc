@@ -21,14 +21,6 @@ constexpr std::uint64_t kExactMeasureRest = 4;
 // Of milliseconds that were begun: at least 20 ms of rest.
 constexpr std::uint64_t kNamelessRest = 20;
 
-struct DirectoryEntry {  // getdents64(2)
-  std::uint64_t inode;
-  std::int64_t offset;
-  std::uint16_t length;
-  std::uint8_t type;
-  char name[];
-};
-
 std::uint64_t read_number(const char* text) {
   std::uint64_t number = 0;
   while (*text == ' ' || *text == '\t') ++text;
@@ -325,6 +317,7 @@ Sampler::Totals Sampler::add_up() {
     totals.memory_bytes += held.own_bytes + held.table_bytes;
     resident_shared += held.shared_bytes;
     totals.table_bytes += held.table_bytes;
+    if (held.pid != 1) ++totals.processes;
     if (held.pid != 1) totals.tasks += held.threads;
   });
   note(for_each_number(proc_fd_, [&](std::uint64_t pid, int folder) {
@@ -370,26 +363,41 @@ std::uint64_t Sampler::measure_memory() {
   return own + std::max(shared, writable_space_bytes() + nameless_shared_bytes()) + detached_segment_bytes();
 }
 
+void Sampler::see_memory(std::uint64_t bytes) {
+  shared_->memory_peak_bytes = std::max<std::uint64_t>(shared_->memory_peak_bytes, bytes);
+}
+
+// Nothing while it is too early.
+std::optional<std::uint64_t> Sampler::measure_when_due() {
+  const std::uint64_t start_ms = now_ms();
+  if (start_ms < next_measure_ms_) return std::nullopt;
+  const std::uint64_t measured = measure_memory();
+  const std::uint64_t end_ms = now_ms();
+  next_measure_ms_ = end_ms + kExactMeasureRest * (end_ms - start_ms);
+  see_memory(measured);
+  return measured;
+}
+
 // A second look makes sure: a vfork shows its parent's memory twice for a moment.
 bool Sampler::memory_is_exceeded(const Totals& totals) {
   if (totals.memory_bytes <= limits_.memory_bytes) {
-    shared_->memory_peak_bytes = std::max<std::uint64_t>(shared_->memory_peak_bytes, totals.memory_bytes);
     looks_over_limit_ = 0;
+    if (totals.processes < 2) {
+      see_memory(totals.memory_bytes);
+    } else if (totals.memory_bytes > shared_->memory_peak_bytes) {
+      (void)measure_when_due();  // what is shared since a fork must not count for each
+    }
     return false;
   }
   // Page tables belong to one process alone, so their sum is exact; and the more there are of them, the longer the
   // exact measure walks them, while the program makes more.
   if (totals.table_bytes > limits_.memory_bytes) {
-    shared_->memory_peak_bytes = std::max<std::uint64_t>(shared_->memory_peak_bytes, totals.table_bytes);
+    see_memory(totals.table_bytes);
     return ++looks_over_limit_ >= 2;
   }
-  const std::uint64_t start_ms = now_ms();
-  if (start_ms < next_measure_ms_) return false;
-  const std::uint64_t measured = measure_memory();
-  const std::uint64_t end_ms = now_ms();
-  next_measure_ms_ = end_ms + kExactMeasureRest * (end_ms - start_ms);
-  shared_->memory_peak_bytes = std::max<std::uint64_t>(shared_->memory_peak_bytes, measured);
-  looks_over_limit_ = measured > limits_.memory_bytes ? looks_over_limit_ + 1 : 0;
+  const std::optional<std::uint64_t> measured = measure_when_due();
+  if (!measured) return false;
+  looks_over_limit_ = *measured > limits_.memory_bytes ? looks_over_limit_ + 1 : 0;
   return looks_over_limit_ >= 2;
 }
 
@@ -408,6 +416,12 @@ void Sampler::hold_quota(std::uint64_t cpu_ms, std::uint64_t passed_ms) {
     ::kill(-1, SIGCONT);
   }
   is_stopped_ = must_stop;
+}
+
+void Sampler::count_tasks_at_end() {
+  if (limits_.tasks == 0) return;
+  const std::uint64_t with_program = add_up().tasks + 1;
+  shared_->tasks_peak = std::max<std::uint64_t>(shared_->tasks_peak, std::min(with_program, limits_.tasks));
 }
 
 Sampler::Verdict Sampler::sample() {
