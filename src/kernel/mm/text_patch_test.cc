@@ -58,7 +58,7 @@ TEST(TextPatch, LeafBeforeCpuid) {
 }
 
 TEST(TextPatch, ShortMoves) {
-  for (const std::uint8_t code : {0x31, 0x89}) {
+  for (const std::uint8_t code : {std::uint8_t{0x31}, std::uint8_t{0x89}}) {
     const std::uint8_t operand = code == 0x31 ? 0xc0 : 0xf0;  // xor %eax,%eax; mov %esi,%eax
     const Patched patched{code, operand, 0x0f, 0x05, 0xc3, 0x90, 0x90, 0x90, 0x90, 0x90};
     EXPECT_EQ(patched.counts.patched, 1U);
