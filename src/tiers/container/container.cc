@@ -858,7 +858,7 @@ class Starter {
         init.kernel_fds = 4;
       }
     }
-    init.io_fds = io_files_[0].is_open() ? io_files_.size() : 0;
+    init.io_fds = io_files_[0].is_open() ? static_cast<unsigned>(io_files_.size()) : 0;
     for (std::size_t i = 0; i < init.io_fds; ++i) fds.push_back(io_files_[i].get());
     TRY_VOID(send(ParentMessage::go, fds));
     plan_ref().script.reset();
