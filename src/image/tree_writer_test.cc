@@ -248,7 +248,7 @@ TEST_F(TreeWriterTest, HoldsItsLimits) {
   ASSERT_TRUE(file("a", "12345"));
   ASSERT_TRUE(file("b", "12345"));
   EXPECT_THAT(message(file("c", "1")), HasSubstr("--max-size"));
-  EXPECT_THAT(message(folder("d")), HasSubstr("more than 3 entries; --max-entries"));
+  EXPECT_THAT(message(folder("d")), HasSubstr("more than 3 entries; belljar image load --max-entries"));
   EXPECT_FALSE(is_there("c"));
   EXPECT_FALSE(is_there("d"));
 }
