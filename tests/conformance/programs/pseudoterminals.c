@@ -44,6 +44,7 @@ static void lines(int master, int slave) {
   tcflush(slave, TCIOFLUSH);
   send(master, "part\x04");
   show("end of file pushes", slave);
+  show("echo of it", master);
   send(master, "\x04");
   char byte;
   FACT("end of file", read(slave, &byte, 1));
