@@ -70,7 +70,6 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
     ("kernel", "passing"): {start: "what comes with a message is told one receive late"
                             for start in ("first:", "second:", "peeked and taken:")},
     ("kernel", "processes"): {"being written:": "a file that is open for writing can be executed"},
-    ("kernel", "pseudoterminals"): {"newline on its way out:": "what was written comes out in one piece"},
     ("kernel", "python_system.py"): {"True ": "the most memory that children had is not told"},
     ("kernel", "rename"): {"the root:": "it is busy, and here on the same file system"},
     ("kernel", "unix_datagrams"): {"bind twice:": "EINVAL, as for stream sockets"},
