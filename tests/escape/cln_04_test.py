@@ -38,8 +38,8 @@ def kill(pid: int, number: int = signal.SIGKILL) -> None:
 
 
 class Cln04(OutsideTest):
-    def crowd(self, caller, *flags: str) -> tuple[subprocess.Popen, int, int]:
-        process = self.start(CROWD, ["--timeout", "60s", *flags], caller, stdout=-1, stderr=-1)
+    def crowd(self, caller, timeout: str = "60s") -> tuple[subprocess.Popen, int, int]:
+        process = self.start(CROWD, ["--timeout", timeout], caller, stdout=-1, stderr=-1)
         self.assertEqual(process.stdout.readline(), b"up\n")
         return process, *self.wait_until_running(process)
 
@@ -78,7 +78,7 @@ class Cln04(OutsideTest):
     def test_the_watcher_is_killed(self):
         for caller in callers():
             with self.subTest(caller=caller):
-                process, init, watcher = self.crowd(caller, "--timeout", "2s")
+                process, init, watcher = self.crowd(caller, "2s")
                 kill(watcher)
                 self.assertEqual(process.wait(timeout=10), 124)
                 self.assertEqual(self.observer.leftovers(), {})
@@ -115,7 +115,7 @@ class Cln04(OutsideTest):
         """The deadline ends the sandbox all the same, though two seconds later."""
         for caller in callers():
             with self.subTest(caller=caller):
-                process, init, watcher = self.crowd(caller, "--timeout", "2s")
+                process, init, watcher = self.crowd(caller, "2s")
                 kill(process.pid, signal.SIGSTOP)
                 self.wait_for(lambda: not alive_below(init) and init not in alive_below(), "the end of the sandbox", 10)
                 kill(process.pid, signal.SIGCONT)
@@ -125,7 +125,7 @@ class Cln04(OutsideTest):
     def test_init_is_stopped(self):
         for caller in callers():
             with self.subTest(caller=caller):
-                process, init, watcher = self.crowd(caller, "--timeout", "2s")
+                process, init, watcher = self.crowd(caller, "2s")
                 kill(init, signal.SIGSTOP)
                 self.assertEqual(process.wait(timeout=10), 124)
                 self.assertEqual(self.observer.leftovers(), {})
