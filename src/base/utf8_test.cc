@@ -106,6 +106,8 @@ TEST(TerminalNeutraliser, DoesNotDependOnChunks) {
 TEST(Quote, IsOneHarmlessLine) {
   EXPECT_EQ(quote("a\"b\\c\n\r\t\x1b"), "\"a\\\"b\\\\c\\n\\r\\t\\x1b\"");
   EXPECT_EQ(quote(std::string(200, 'x'), 10), "\"xxxxxxxxxx...\"");
+  EXPECT_EQ(quote("ma\u200bin.c"), "\"ma\\u200bin.c\"");
+  EXPECT_EQ(one_line("\ufeffa\u00adb"), "\\ufeffa\\u00adb");
   EXPECT_EQ(one_line("it's \"fine\"\n"), "it's \"fine\"\\n");
 }
 

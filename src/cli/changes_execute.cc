@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/unseen.h"
 #include "base/utf8.h"
 #include "cli/execute.h"
 #include "cli/run_command.h"
@@ -66,6 +67,9 @@ Json change_row(const Change& change) {
   row["kind"] = change.kind == FileKind::folder ? "folder" : change.kind == FileKind::link ? "link" : "file";
   row["size"] = change.size;
   row["sha256"] = change.sha256;
+  if (change.change == FileChange::deleted) return row;
+  if (change.kind == FileKind::link) put_bytes(row, "link_target", change.link_target);
+  if (change.kind == FileKind::regular) row["executable"] = change.is_executable;
   return row;
 }
 
@@ -124,7 +128,7 @@ std::string file_diff(const KeptChangeset& kept, const Change& change, int works
   const std::string name = shown_name(change.path);
   std::optional<std::string> before = "";
   std::optional<std::string> after = "";
-  if (change.change != FileChange::added) before = read_before(change, workspace_fd);
+  if (change.change != FileChange::added && workspace_fd >= 0) before = read_before(change, workspace_fd);
   if (change.change != FileChange::deleted) {
     auto content = read_file_at(kept.contents.get(), change.sha256.c_str(), kShownBytesMax);
     after = content ? std::optional(std::move(*content)) : std::nullopt;
@@ -140,7 +144,8 @@ std::string file_diff(const KeptChangeset& kept, const Change& change, int works
   if (is_binary(*before) || is_binary(*after)) return summary("binary");
   const std::string hunks = unified_hunks(*before, *after);
   if (hunks.empty()) return "";
-  return fmt::format("--- {}\n+++ {}\n{}", change.change == FileChange::added ? "/dev/null" : "a/" + name,
+  const bool is_all_new = change.change == FileChange::added || workspace_fd < 0;
+  return fmt::format("--- {}\n+++ {}\n{}", is_all_new ? "/dev/null" : "a/" + name,
                      change.change == FileChange::deleted ? "/dev/null" : "b/" + name,
                      neutral(with_hidden_shown(hunks)));
 }
@@ -163,7 +168,7 @@ std::string change_diff(const KeptChangeset& kept, const Change& change, int wor
     kind = "executable file";
   }
   std::string note;
-  const HostSide side = compare_host_side(kept, change, workspace_fd);
+  const HostSide side = workspace_fd < 0 ? HostSide::as_before : compare_host_side(kept, change, workspace_fd);
   if (side == HostSide::different && !replaces_kept(kept, change)) note = "; the host's side has changed since the run";
   if (side == HostSide::as_changed) note = "; applied already";
   std::string text =
@@ -177,9 +182,12 @@ Result<std::string> diff(const ChangesRequest& request) {
   const ChangeStore store = TRY(open_store());
   const KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::reading));
   const auto selected = TRY(select_changes(kept.changeset, request.paths));
-  const Fd workspace = TRY(open_changed_folder(kept.changeset));
+  const auto workspace = open_changed_folder(kept.changeset);
+  if (!workspace)
+    say(fmt::format("{}; only what is kept can be shown, without what it was before", workspace.error().message));
+  const int workspace_fd = workspace ? workspace->get() : -1;
   for (const Change* change : selected) {
-    const auto written = write_all(STDOUT_FILENO, change_diff(kept, *change, workspace.get()));
+    const auto written = write_all(STDOUT_FILENO, change_diff(kept, *change, workspace_fd));
     if (!written) return fail(ErrorCode::internal, fmt::format("stdout: {}", errno_text(written.error().value)));
   }
   return "";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/unseen.h"
 #include "base/utf8.h"
 
 namespace belljar {
@@ -17,18 +18,6 @@ constexpr ProtectedRow kRows[] = {
 #undef PROTECTED
 #undef PROTECTED_FILE
 };
-
-struct Range {
-  char32_t first;
-  char32_t last;
-};
-
-// Default_Ignorable_Code_Point of the Unicode Standard, which a case-insensitive folder (ext4, f2fs) leaves out when it
-// compares names.
-constexpr Range kIgnored[] = {
-    {0xAD, 0xAD},     {0x34F, 0x34F},   {0x61C, 0x61C},     {0x115F, 0x1160},   {0x17B4, 0x17B5},  {0x180B, 0x180F},
-    {0x200B, 0x200F}, {0x202A, 0x202E}, {0x2060, 0x206F},   {0x3164, 0x3164},   {0xFE00, 0xFE0F},  {0xFEFF, 0xFEFF},
-    {0xFFA0, 0xFFA0}, {0xFFF0, 0xFFF8}, {0x1BCA0, 0x1BCA3}, {0x1D173, 0x1D17A}, {0xE0000, 0xE0FFF}};
 
 void append_key(std::string_view bytes, char32_t c, std::string* key) {
   constexpr char32_t kLongS = 0x17F;
@@ -55,10 +44,6 @@ bool matches(std::string_view pattern, std::string_view key) {
 }
 
 }  // namespace
-
-bool is_unseen(char32_t c) {
-  return std::ranges::any_of(kIgnored, [c](const Range& range) { return c >= range.first && c <= range.last; });
-}
 
 std::span<const ProtectedRow> protected_rows() {
   return kRows;

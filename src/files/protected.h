@@ -17,9 +17,6 @@ struct ProtectedRow {
   bool only_files = false;
 };
 
-// Whether a character is left out where names are compared, and seen nowhere (Default_Ignorable_Code_Point).
-bool is_unseen(char32_t c);
-
 std::span<const ProtectedRow> protected_rows();
 
 // A name as the most forgiving file system compares it: in lower case, without characters that case-insensitive file

@@ -144,6 +144,11 @@ class Workspace(WorkspaceCase):
         self.assertLess(row["age_s"], 60)
         self.assertEqual(row["changes"][0]["path"], "x")
 
+    def test_list_has_what_diff_shows(self):
+        self.change("ln -s /etc/passwd l; echo x > new; chmod +x new; echo x > one; rm run.sh")
+        rows = {row["path"]: (row.get("link_target"), row.get("executable")) for row in self.sets()[0]["changes"]}
+        self.assertEqual(rows, {"l": ("/etc/passwd", None), "new": (None, True), "one": (None, False), "run.sh": (None, None)})
+
     def test_diff(self):
         self.write("work/long", "".join(f"{i}\n" for i in range(100)))
         id = self.change("sed -i 's/return 1/return 0/' src/main.c; sed -i -e 3d -e 's/^50$/fifty/' -e '97a new' long; echo -n end > one; "
@@ -178,6 +183,20 @@ class Workspace(WorkspaceCase):
         shown = self.diff(id)
         self.assertIn("-x = 1\n+x = 2\\ros.system(1)\n+\\u{2028}\\u{200b}\n", shown)
         self.assertIn("+a\\r\n", shown)
+
+    def test_names_show_what_would_hide(self):
+        id = self.change("echo x > \"$(printf 'ma\\342\\200\\213in.c')\"")
+        self.assertIn('added file "ma\\u200bin.c"\n', self.diff(id))
+        self.assertIn('added "ma\\u200bin.c"\n', self.apply(id).text)
+
+    def test_diff_without_the_folder(self):
+        id = self.change("echo changed > one; echo new > added; rm run.sh")
+        self.work.rename(self.folder / "moved")
+        ended = self.changes("diff", id)
+        self.assertEqual(ended.text, "added file added\n--- /dev/null\n+++ b/added\n@@ -0,0 +1 @@\n+new\n"
+                         "modified file one\n--- /dev/null\n+++ b/one\n@@ -0,0 +1 @@\n+changed\n"
+                         "deleted file run.sh\n")
+        self.assertRegex(ended.err.decode(), r"^belljar: .*/work: No such file or directory; only what is kept can be shown.*\n$")
 
     def test_halves_stay_together(self):
         (self.work / ".git").mkdir()
