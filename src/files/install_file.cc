@@ -1,13 +1,13 @@
 #include "files/install_file.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "files/nameless_file.h"
 #include "files/workspace.h"
 
 namespace belljar {
@@ -23,7 +23,7 @@ unsigned with_execution(unsigned mode, bool is_executable) {
   return is_executable ? mode | ((mode & 0444) >> 2) : mode & ~kMayExecute;
 }
 
-// A file without a name, or under the temporary one where the file system has no such (O_TMPFILE of open(2)).
+// A file without a name, or under the temporary one where the file system has no such.
 struct NewFile {
   Fd file;
   bool has_name = false;
@@ -31,10 +31,9 @@ struct NewFile {
 
 SysResult<NewFile> make_file(const Installation& installation) {
   const unsigned mode = installation.is_executable ? kExecutableMode : kFileMode;
-  auto nameless = open_at(installation.folder_fd, ".", O_TMPFILE | O_WRONLY, mode);
+  auto nameless = make_nameless_file(installation.folder_fd, mode);
   if (nameless) return NewFile{std::move(*nameless), false};
-  if (nameless.error().value != EOPNOTSUPP && nameless.error().value != EISDIR)
-    return std::unexpected(nameless.error());
+  if (nameless.error().value != EOPNOTSUPP) return std::unexpected(nameless.error());
   const char* const name = installation.temporary_name.c_str();
   return NewFile{TRY(open_at(installation.folder_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode)), true};
 }
@@ -67,21 +66,13 @@ SysResult<void> take_over(const struct stat& from, int file, bool is_executable)
   return {};
 }
 
-// linkat(2) by the descriptor's own path, which needs no privilege.
-int link_file(int file, int folder_fd, const std::string& name) {
-  return ::linkat(AT_FDCWD, fmt::format("/proc/self/fd/{}", file).c_str(), folder_fd, name.c_str(), AT_SYMLINK_FOLLOW);
-}
-
 SysResult<void> name_file(const Installation& installation, const NewFile& made) {
   const int folder = installation.folder_fd;
   const char* const temporary = installation.temporary_name.c_str();
   const char* const name = installation.name.c_str();
-  if (installation.replaced == nullptr && !made.has_name) {
-    if (link_file(made.file.get(), folder, installation.name) == 0) return {};
-    return std::unexpected(Errno{errno});
-  }
-  if (!made.has_name && link_file(made.file.get(), folder, installation.temporary_name) != 0)
-    return std::unexpected(Errno{errno});
+  if (installation.replaced == nullptr && !made.has_name)
+    return link_nameless_file(made.file.get(), folder, installation.name);
+  if (!made.has_name) TRY_VOID(link_nameless_file(made.file.get(), folder, installation.temporary_name));
   int result = -1;
   if (installation.replaced == nullptr) {
     result = ::linkat(folder, temporary, folder, name, 0);

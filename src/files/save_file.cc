@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "files/list_folder.h"
+#include "files/nameless_file.h"
 
 namespace belljar {
 namespace {
@@ -26,34 +27,55 @@ bool is_sparse(const struct stat& status) {
 }
 
 struct Temporary {
-  std::string name;
+  std::string name;  // empty: it has none
   Fd file;
 };
 
-// A new file under a name of our own. A Belljar that was killed may have left such names.
-SysResult<Temporary> make_temporary(int folder_fd, unsigned mode, unsigned* count) {
+// Calls `make` with names of our own until one is free. A Belljar that was killed may have left such names.
+template <typename Make>
+SysResult<std::string> take_own_name(unsigned* count, Make make) {
   constexpr int kTries = 1000;
   for (int i = 0; i < kTries; ++i) {
     std::string name = fmt::format(".belljar-{}-{}.part", ::getpid(), (*count)++);
-    auto file = open_at(folder_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-    if (file) return Temporary{std::move(name), std::move(*file)};
-    if (file.error().value != EEXIST) return std::unexpected(file.error());
+    const SysResult<void> made = make(name);
+    if (made) return name;
+    if (made.error().value != EEXIST) return std::unexpected(made.error());
   }
   return std::unexpected(Errno{EBUSY});
 }
 
+// A new file, with a name of our own only where the file system has none without.
+SysResult<Temporary> make_temporary(int folder_fd, unsigned mode, unsigned* count) {
+  auto nameless = make_nameless_file(folder_fd, mode);
+  if (nameless) return Temporary{{}, std::move(*nameless)};
+  if (nameless.error().value != EOPNOTSUPP) return std::unexpected(nameless.error());
+  Temporary temporary;
+  temporary.name = TRY(take_own_name(count, [&](const std::string& name) -> SysResult<void> {
+    temporary.file = TRY(open_at(folder_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode));
+    return {};
+  }));
+  return temporary;
+}
+
 // Gives the finished file its name, where nothing has it yet.
-SysResult<void> link_new(int folder_fd, const std::string& temporary, const std::string& name) {
-  if (::renameat2(folder_fd, temporary.c_str(), folder_fd, name.c_str(), RENAME_NOREPLACE) == 0) return {};
+SysResult<void> link_new(int folder_fd, const Temporary& temporary, const std::string& name) {
+  if (temporary.name.empty()) return link_nameless_file(temporary.file.get(), folder_fd, name);
+  const char* const old_name = temporary.name.c_str();
+  if (::renameat2(folder_fd, old_name, folder_fd, name.c_str(), RENAME_NOREPLACE) == 0) return {};
   if (errno != EINVAL) return std::unexpected(Errno{errno});
   // A file system without that flag.
-  if (::linkat(folder_fd, temporary.c_str(), folder_fd, name.c_str(), 0) != 0) return std::unexpected(Errno{errno});
-  ::unlinkat(folder_fd, temporary.c_str(), 0);
+  if (::linkat(folder_fd, old_name, folder_fd, name.c_str(), 0) != 0) return std::unexpected(Errno{errno});
+  ::unlinkat(folder_fd, old_name, 0);
   return {};
 }
 
-SysResult<void> replace(int folder_fd, const std::string& temporary, const std::string& name) {
-  if (::renameat(folder_fd, temporary.c_str(), folder_fd, name.c_str()) == 0) return {};
+// The same in the place of another. Only a file with a name can take another's.
+SysResult<void> replace(int folder_fd, Temporary& temporary, const std::string& name, unsigned* count) {
+  if (temporary.name.empty()) {
+    temporary.name = TRY(take_own_name(
+        count, [&](const std::string& own) { return link_nameless_file(temporary.file.get(), folder_fd, own); }));
+  }
+  if (::renameat(folder_fd, temporary.name.c_str(), folder_fd, name.c_str()) == 0) return {};
   return std::unexpected(Errno{errno});
 }
 
@@ -158,10 +180,9 @@ std::expected<SavedFile, SaveFailure> FileSaver::save(int source_fd, const struc
   if (!temporary) return std::unexpected(save_failure(temporary.error().value));
   Copy copy(*this, source_fd, temporary->file.get());
   SysResult<void> done = is_sparse(status) ? copy.sparse(status.st_size) : copy.data(0, status.st_size);
-  temporary->file.reset();
-  if (done) done = is_there ? replace(folder_fd, temporary->name, name) : link_new(folder_fd, temporary->name, name);
+  if (done) done = is_there ? replace(folder_fd, *temporary, name, &count_) : link_new(folder_fd, *temporary, name);
   if (done) return SavedFile{copy.digest(), is_there ? FileChange::modified : FileChange::added};
-  ::unlinkat(folder_fd, temporary->name.c_str(), 0);
+  if (!temporary->name.empty()) ::unlinkat(folder_fd, temporary->name.c_str(), 0);
   return std::unexpected(save_failure(done.error().value));
 }
 

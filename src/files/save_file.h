@@ -31,8 +31,8 @@ class FileSaver {
   // Saving stops once `cancel_fd` is readable; -1: never.
   explicit FileSaver(int cancel_fd) : cancel_fd_(cancel_fd), buffer_(kBufferBytes) {}
 
-  // Copies the regular file `source_fd`, whose status is `status`, to `name` in `folder_fd`. It is written under
-  // another name and then renamed, so that nobody sees a part of it. Holes stay holes. The new file gets the
+  // Copies the regular file `source_fd`, whose status is `status`, to `name` in `folder_fd`. It gets that name when it
+  // is whole, so that nobody sees a part of it. Holes stay holes. The new file gets the
   // permissions of new files of the caller's, with leave to execute where the source had it. A link in its place is
   // never followed, and only a regular file is ever replaced.
   std::expected<SavedFile, SaveFailure> save(int source_fd, const struct stat& status, int folder_fd,

@@ -2,6 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
 
 #include "base/sha256.h"
 #include "files/test_folder.h"
@@ -124,15 +131,33 @@ TEST_F(SaveFileTest, NeverWritesThroughALinkOrReplacesOne) {
   EXPECT_FALSE(from_.has("missing"));
 }
 
+TEST_F(SaveFileTest, IsGoneWithTheProcessThatWasKilled) {
+  from_.write("a", std::string(1 << 20, 'x'));
+  to_.write("b", "old");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit half{1 << 19, 1 << 19};
+    ::setrlimit(RLIMIT_FSIZE, &half);  // SIGXFSZ kills it in the middle
+    (void)save("a", "b", ExistingFiles::replace);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) << status;
+  EXPECT_EQ(to_.read("b"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(to_.path()), {}), 1);
+}
+
 TEST_F(SaveFileTest, PassesOverWhatAKilledOneLeft) {
   from_.write("a", "new");
+  to_.write("b", "old");
   const std::string left = ".belljar-" + std::to_string(::getpid()) + "-0.part";
   ASSERT_EQ(::symlinkat("/nonexistent", to_.fd(), left.c_str()), 0);
   FileSaver saver(-1);
   const Fd file(::open(from_.at("a").c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status{};
   ASSERT_EQ(::fstat(file.get(), &status), 0);
-  EXPECT_TRUE(saver.save(file.get(), status, to_.fd(), "b", ExistingFiles::keep));
+  EXPECT_TRUE(saver.save(file.get(), status, to_.fd(), "b", ExistingFiles::replace));
   EXPECT_EQ(to_.read("b"), "new");
 }
 
