@@ -50,8 +50,8 @@ struct VerbRow {
 constexpr VerbRow kVerbs[] = {
     {"load", ImageVerb::load, 2, "belljar image load NAME SOURCE"},
     {"ls", ImageVerb::ls, 0, "belljar image ls"},
-    {"inspect", ImageVerb::inspect, 1, "belljar image inspect NAME"},
-    {"rm", ImageVerb::rm, 1, "belljar image rm NAME"},
+    {"inspect", ImageVerb::inspect, 1, "belljar image inspect NAME|PATH"},
+    {"rm", ImageVerb::rm, 1, "belljar image rm NAME|PATH"},
     {"gc", ImageVerb::gc, 0, "belljar image gc"},
 };
 
@@ -91,7 +91,9 @@ Result<ImageRequest> make_request(std::string_view word, const ParsedOptions& pa
   TRY_VOID(set_limits(parsed, request));
   if (row.operands > 0) {
     request.name = parsed.operands[0];
-    TRY_VOID(check_image_name(request.name, fmt::format("image {}", row.name)));
+    const std::string where = fmt::format("image {}", row.name);
+    TRY_VOID(row.verb == ImageVerb::load ? check_image_name(request.name, where)
+                                         : check_image_reference(request.name, where));
   }
   if (row.operands > 1) {
     request.source = parsed.operands[1];
@@ -105,12 +107,13 @@ Result<ImageRequest> make_request(std::string_view word, const ParsedOptions& pa
 std::string image_help() {
   return "usage: belljar image load NAME SOURCE\n"
          "       belljar image ls\n"
-         "       belljar image inspect NAME\n"
-         "       belljar image rm NAME\n"
+         "       belljar image inspect NAME|PATH\n"
+         "       belljar image rm NAME|PATH\n"
          "       belljar image gc\n\n"
          "Images are root file systems for belljar run --image NAME. SOURCE is an OCI archive or\n"
          "layout, a docker archive (docker save), or a root file system as tar archive or folder;\n"
-         "archives and layers may be packed by gzip, zstd or xz. rm refuses what a sandbox runs on;\n"
+         "archives and layers may be packed by gzip, zstd or xz. PATH is that of an image that\n"
+         "belljar run --image PATH loaded. rm refuses what a sandbox runs on;\n"
          "gc removes what nothing leads to. Images are kept in the folder that BELLJAR_IMAGES names.\n\n" +
          options_help(kOptions);
 }

@@ -27,6 +27,8 @@ TEST(ImageCommand, TakesSoundRequests) {
   EXPECT_EQ(say({"gc"}).status, 0);
   EXPECT_EQ(say({"rm", "a"}).status, 0);
   EXPECT_EQ(say({"inspect", "a"}).status, 0);
+  EXPECT_EQ(say({"inspect", "./a.tar"}).status, 0);
+  EXPECT_EQ(say({"rm", "../x"}).status, 0);
 }
 
 TEST(ImageCommand, RefusesTheRestInOneLine) {
@@ -37,7 +39,8 @@ TEST(ImageCommand, RefusesTheRestInOneLine) {
       {{"load", "a", "b", "c"}, "takes 2 arguments, not 3"},
       {{"ls", "a"}, "takes 0 arguments"},
       {{"rm"}, "takes 1 argument, not 0"},
-      {{"rm", "../x"}, "can't be the name of an image"},
+      {{"rm", "a b"}, "can't be the name of an image"},
+      {{"load", "../x", "c"}, "can't be the name of an image"},
       {{"load", "-x", "a", "b"}, "unknown option"},
       {{"load", "a/b", "c"}, "can't be the name of an image"},
       {{"load", "", "c"}, "can't be the name of an image"},
@@ -57,7 +60,7 @@ TEST(ImageCommand, RefusesTheRestInOneLine) {
 }
 
 TEST(ImageCommand, TellsMistakesInJsonToo) {
-  EXPECT_THAT(say({"rm", "--json", "../x"}).out, HasSubstr("\"code\":\"bad_value\""));
+  EXPECT_THAT(say({"rm", "--json", "a b"}).out, HasSubstr("\"code\":\"bad_value\""));
 }
 
 TEST(ImageCommand, Helps) {

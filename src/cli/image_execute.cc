@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <climits>
+
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/utf8.h"
@@ -85,6 +87,13 @@ Json image_json(const std::string& name, const ImageRecord& record) {
             {"gid", record.config.gid}}}};
 }
 
+Json listed_json(const ListedImage& image) {
+  if (!image.damage.empty()) return {{"name", image.name}, {"damage", one_line(image.damage)}};
+  Json row = image_json(image.name, image.record);
+  row["in_use"] = image.is_in_use;
+  return row;
+}
+
 Result<std::string> shown(const Json& json) {
   return dump_json(json) + "\n";
 }
@@ -107,25 +116,30 @@ Result<std::string> list(const ImageRequest& request) {
   Json json = Json::array();
   std::string text = fmt::format("{:<24} {:<14} {:>10} {:<23} {}\n", "NAME", "TREE", "SIZE", "LOADED", "IN USE");
   for (const ListedImage& image : store.list()) {
-    Json row = image_json(image.name, image.record);
-    row["in_use"] = image.is_in_use;
-    json.push_back(std::move(row));
-    text += fmt::format("{:<24} {:<14} {:>10} {:<23} {}\n", image.name, image.record.tree.substr(0, kShortDigest),
-                        size_text(image.record.counts.bytes), time_text(image.record.loaded_s),
-                        image.is_in_use ? "yes" : "no");
+    json.push_back(listed_json(image));
+    const std::string name = one_line(image.name, PATH_MAX);
+    if (image.damage.empty()) {
+      text += fmt::format("{:<24} {:<14} {:>10} {:<23} {}\n", name, image.record.tree.substr(0, kShortDigest),
+                          size_text(image.record.counts.bytes), time_text(image.record.loaded_s),
+                          image.is_in_use ? "yes" : "no");
+    } else {
+      text += fmt::format("{:<24} damaged: {}\n", name, one_line(image.damage));
+    }
   }
   return request.json ? shown({{"images", std::move(json)}}) : Result<std::string>(text);
 }
 
-std::string image_text(const std::string& name, const ImageRecord& record) {
+std::string image_text(const ListedImage& image) {
+  const ImageRecord& record = image.record;
   const ImageConfig& config = record.config;
   std::string text;
   const auto line = [&text](std::string_view what, std::string_view value) {
     text += fmt::format("{:<12} {}\n", what, one_line(value));
   };
-  line("name", name);
+  line("name", image.name);
   line("loaded", fmt::format("{} from {} ({})", time_text(record.loaded_s), record.source, record.form));
   line("size", fmt::format("{} in {} entries", size_text(record.counts.bytes), record.counts.entries));
+  line("in use", image.is_in_use ? "yes" : "no");
   line("tree", record.tree);
   if (!record.manifest_digest.empty()) line("manifest", digest_text(record.manifest_digest));
   if (!record.config_digest.empty()) line("config", digest_text(record.config_digest));
@@ -143,15 +157,16 @@ std::string image_text(const std::string& name, const ImageRecord& record) {
 
 Result<std::string> inspect(const ImageRequest& request) {
   const ImageStore store = TRY(ImageStore::open(MissingStore::is_empty));
-  const LoadedImage image = TRY(store.open_image(request.name));
-  if (request.json) return shown(image_json(request.name, image.record));
-  return image_text(request.name, image.record);
+  const ListedImage image = TRY(store.find(request.name));
+  if (!image.damage.empty()) return fail(ErrorCode::bad_image, image.damage);
+  return request.json ? shown(listed_json(image)) : image_text(image);
 }
 
 Result<std::string> remove(const ImageRequest& request) {
   ImageStore store = TRY(ImageStore::open(MissingStore::is_empty));
   TRY_VOID(store.remove(request.name));
-  return request.json ? shown({{"removed", request.name}}) : fmt::format("removed {}\n", request.name);
+  return request.json ? shown({{"removed", request.name}})
+                      : fmt::format("removed {}\n", one_line(request.name, PATH_MAX));
 }
 
 Result<std::string> collect_garbage(const ImageRequest& request) {

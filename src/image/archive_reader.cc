@@ -220,6 +220,12 @@ Result<void> add_member(archive* reader, archive_entry* entry, ArchiveListing& l
   return {};
 }
 
+// Whether form_of() looks at the name.
+bool tells_form(std::string_view member) {
+  return member == "oci-layout" || member == "index.json" || member == "manifest.json" ||
+         member.starts_with("blobs/sha256/");
+}
+
 // An image's archive that was cut off must not be taken for a root file system.
 Result<ArchiveForm> form_of(const std::set<std::string>& names) {
   if (names.contains("oci-layout") && names.contains("index.json")) return ArchiveForm::oci;
@@ -347,6 +353,7 @@ Result<ArchiveListing> list_archive(int fd) {
   if (::archive_read_open_fd(reader.get(), fd, kReadBytes) != ARCHIVE_OK) return refuse(reader_error(reader.get()));
   ArchiveListing listing;
   std::set<std::string> seen;
+  bool has_more = false;  // than are listed
   while (true) {
     archive_entry* entry = nullptr;
     const int result = ::archive_read_next_header(reader.get(), &entry);
@@ -357,12 +364,20 @@ Result<ArchiveListing> list_archive(int fd) {
     }
     if (!is_packed_once_at_most(reader.get())) return refuse(kPackedTwice);
     listing.is_packed = ::archive_filter_count(reader.get()) > 1;
-    if (is_of_a_system(member_name(text_or_empty(::archive_entry_pathname(entry))))) return listing;
-    if (listing.members.size() >= kArchiveMembersMax) return listing;
-    TRY_VOID(add_member(reader.get(), entry, listing, seen));
+    std::string name = member_name(text_or_empty(::archive_entry_pathname(entry)));
+    if (is_of_a_system(name)) return listing;
+    if (listing.members.size() < kArchiveMembersMax) {
+      TRY_VOID(add_member(reader.get(), entry, listing, seen));
+    } else {
+      has_more = true;
+      if (tells_form(name) && seen.size() < 2 * kArchiveMembersMax) seen.insert(std::move(name));
+    }
   }
   if (seen.empty()) return refuse("the archive is empty");
   listing.form = TRY(form_of(seen));
+  if (has_more && listing.form != ArchiveForm::rootfs) {
+    return refuse(fmt::format("the archive of an image has more than {} members", kArchiveMembersMax));
+  }
   return listing;
 }
 

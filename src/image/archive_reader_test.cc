@@ -327,6 +327,25 @@ TEST_F(ArchiveReaderTest, RefusesAnArchiveThatCanBeReadInTwoWays) {
   EXPECT_THAT(listing.error().message, HasSubstr("twice"));
 }
 
+TEST_F(ArchiveReaderTest, SeesTheFormOfAnArchiveWithManyMembers) {
+  std::vector<Entry> entries;
+  for (std::size_t i = 0; i <= kArchiveMembersMax; ++i) entries.push_back({.name = "app/" + std::to_string(i)});
+  EXPECT_EQ(list(archive(entries))->form, ArchiveForm::rootfs);
+  entries.push_back({.name = "bin/sh", .content = "x"});
+  EXPECT_EQ(list(archive(entries))->form, ArchiveForm::rootfs);
+  entries.back() = {.name = "manifest.json", .content = "[]"};
+  const auto docker = list(archive(entries));
+  ASSERT_FALSE(docker.has_value());
+  EXPECT_THAT(docker.error().message, HasSubstr("has more than 10000 members"));
+  entries.back() = {.name = "oci-layout", .content = "{}"};
+  entries.push_back({.name = "./index.json", .content = "{}"});
+  const auto oci = list(gzip(archive(entries)));
+  ASSERT_FALSE(oci.has_value());
+  EXPECT_THAT(oci.error().message, HasSubstr("has more than 10000 members"));
+  entries.pop_back();
+  EXPECT_THAT(list(archive(entries)).error().message, HasSubstr("cut off"));
+}
+
 TEST_F(ArchiveReaderTest, RefusesToListWhatIsNoArchive) {
   for (const std::string& bytes : {std::string(), std::string(1024, '\0'), std::string("#!/bin/sh\n"), gzip("x")}) {
     EXPECT_FALSE(list(bytes).has_value());

@@ -88,24 +88,28 @@ int errno_result(int result) {
 }
 
 // A detached copy of the mount at the folder, which must still be the one that was looked at.
-Fd clone_folder(const ChildPlan& plan, const FoundFolder& folder, std::uint64_t attributes) {
+// Mounts below it can be left out only where nothing is mounted: in a user namespace the kernel lets nobody see what
+// they cover (mount_namespaces(7)).
+Fd clone_folder(const ChildPlan& plan, const FoundFolder& folder, std::uint64_t attributes, host::Recursion recursion) {
   const auto opened = open_at(AT_FDCWD, folder.path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);
   if (!opened) give_up(plan, folder.path.c_str(), opened.error().value);
   struct stat status{};
   check(plan, "fstat", errno_result(::fstat(opened->get(), &status)));
   if (status.st_dev != folder.device || status.st_ino != folder.inode) give_up(plan, folder.path.c_str(), ESTALE);
-  const int copy = check(plan, "cloning a mount", host::clone_mount(opened->get(), "", host::Recursion::no));
-  check(plan, "setting mount attributes", host::set_mount_attributes(copy, attributes, -1, host::Recursion::no));
+  const int copy = check(plan, "cloning a mount", host::clone_mount(opened->get(), "", recursion));
+  check(plan, "setting mount attributes", host::set_mount_attributes(copy, attributes, -1, recursion));
   return Fd(copy);
 }
 
 ConfinedPlaces enter_folder(const ChildPlan& plan) {
   ConfinedPlaces places;
   if (!plan.source.path.empty()) {
-    places.source_fd = clone_folder(plan, plan.source, kMountAttributes | MOUNT_ATTR_RDONLY).release();
+    const std::uint64_t attributes = kMountAttributes | MOUNT_ATTR_RDONLY;
+    places.source_fd = clone_folder(plan, plan.source, attributes, host::Recursion::yes).release();
   }
   const bool is_writable = plan.work->access == FolderAccess::read_write;
-  const Fd folder = clone_folder(plan, plan.folder, kMountAttributes | (is_writable ? 0U : MOUNT_ATTR_RDONLY));
+  const Fd folder =
+      clone_folder(plan, plan.folder, kMountAttributes | (is_writable ? 0U : MOUNT_ATTR_RDONLY), host::Recursion::no);
   check(plan, "attaching a mount", host::attach_mount(folder.get(), AT_FDCWD, "/usr"));
   check(plan, "fchdir", errno_result(::fchdir(folder.get())));
   check(plan, "pivot_root", host::pivot_to_working_folder());

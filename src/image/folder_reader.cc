@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "host/open_path.h"
 #include "image/layer_name.h"
 #include "spec/errors.h"
 
@@ -67,6 +68,7 @@ class FolderReader {
     if (::fstatat(folder_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return failed(path, errno);
     TreeEntry entry;
     entry.path = path;
+    if (is_mounted(folder_fd, name)) return add_place_of_mount(status, entry);
     entry.mode = status.st_mode & 07777;
     entry.uid = status.st_uid;
     entry.gid = status.st_gid;
@@ -75,6 +77,19 @@ class FolderReader {
     if (S_ISREG(status.st_mode)) return copy_file(folder_fd, name, status, entry);
     if (S_ISLNK(status.st_mode)) return copy_link(folder_fd, name, entry);
     entry.kind = TreeEntry::Kind::special;
+    return add(entry, "");
+  }
+
+  static bool is_mounted(int folder_fd, const std::string& name) {
+    const auto opened = host::open_on_same_mount(folder_fd, name.c_str(), O_PATH | O_NOFOLLOW);
+    return !opened && opened.error().value == EXDEV;
+  }
+
+  // What is mounted below the folder is none of it, and what it covers can't be seen.
+  Result<void> add_place_of_mount(const struct stat& status, TreeEntry& entry) {
+    const bool is_folder = S_ISDIR(status.st_mode);
+    entry.kind = is_folder ? TreeEntry::Kind::folder : TreeEntry::Kind::file;
+    entry.mode = is_folder ? 0755 : 0644;
     return add(entry, "");
   }
 

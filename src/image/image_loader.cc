@@ -12,6 +12,8 @@
 #include <climits>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
+#include <vector>
 
 #include "base/sha256.h"
 #include "base/utf8.h"
@@ -60,8 +62,9 @@ Result<bool> feed_bytes(int pipe_fd, std::string_view bytes, Deadline deadline) 
   return true;
 }
 
-// Feeds the blob to the pipe; returns its SHA-256, or nothing when the reader ended before the blob did.
-Result<std::string> feed_blob(const Blob& blob, int pipe_fd, Deadline deadline) {
+// Hands the blob to `take` in pieces; returns its SHA-256, or nothing when `take` wanted no more of it.
+template <typename Take>
+Result<std::string> read_blob(const Blob& blob, Take take) {
   Sha256 hash;
   std::string buffer(kPieceBytes, '\0');
   for (std::uint64_t done = 0; done < blob.size;) {
@@ -73,10 +76,32 @@ Result<std::string> feed_blob(const Blob& blob, int pipe_fd, Deadline deadline) 
     if (count == 0) return refuse("it is cut off");
     const std::string_view piece(buffer.data(), static_cast<std::size_t>(count));
     hash.update(piece);
-    if (!TRY(feed_bytes(pipe_fd, piece, deadline))) return std::string();
+    if (!TRY(take(piece))) return std::string();
     done += piece.size();
   }
   return hash.finish();
+}
+
+// As read_blob(), to a pipe.
+Result<std::string> feed_blob(const Blob& blob, int pipe_fd, Deadline deadline) {
+  return read_blob(blob, [&](std::string_view piece) { return feed_bytes(pipe_fd, piece, deadline); });
+}
+
+Result<std::string> hash_blob(const Blob& blob, Deadline deadline) {
+  return read_blob(blob, [&](std::string_view) -> Result<bool> {
+    if (milliseconds_until(deadline) == 0) return took_too_long();
+    return true;
+  });
+}
+
+Result<void> check_digest(const PlannedLayer& layer, const std::string& found) {
+  if (layer.digest.empty() || layer.digest == found) return {};
+  return refuse(fmt::format("the layer sha256:{} has the digest sha256:{}", layer.digest, found));
+}
+
+Result<void> check_diff_id(const std::string& said, const std::string& found) {
+  if (said.empty() || said == found) return {};
+  return refuse(fmt::format("a layer unpacks to sha256:{}, and the configuration says sha256:{}", found, said));
 }
 
 // What an unpacked layer came from.
@@ -126,7 +151,7 @@ class Loader {
     const std::string text = TRY(run(work));
     const UnpackReport report = TRY(read_unpack_report(text));
     record_.form = "root file system in a folder";
-    return finish(sha256_of("folder 1\n" + report.diff_id), report.counts);
+    return finish(sha256_of("folder 2\n" + report.diff_id), report.counts);
   }
 
   Result<ImageRecord> load_archive(std::shared_ptr<Fd> file) {
@@ -181,7 +206,9 @@ class Loader {
     record_.manifest_digest = plan.manifest_digest;
     record_.config_digest = plan.config_digest;
     record_.config = std::move(plan.config);
-    if (const std::string tree = expected_tree(plan); !tree.empty() && store_.has_tree(tree)) return share(tree, plan);
+    if (const std::string tree = expected_tree(plan); !tree.empty() && store_.has_tree(tree)) {
+      if (auto shared = TRY(share(tree, plan))) return std::move(*shared);
+    }
     TreeCounts counts;
     std::vector<std::string> digests;
     for (const PlannedLayer& layer : plan.layers) {
@@ -198,7 +225,7 @@ class Loader {
   // working folder is part of a tree, which has it made.
   static std::string tree_of(const std::vector<std::string>& digests, Whiteouts whiteouts,
                              const std::string& working_folder) {
-    std::string text = whiteouts == Whiteouts::applied ? "layers 1\n" : "rootfs 1\n";
+    std::string text = whiteouts == Whiteouts::applied ? "layers 2\n" : "rootfs 2\n";
     for (const std::string& digest : digests) text += digest + '\n';
     if (!working_folder.empty()) text += fmt::format("workdir {}\n", working_folder);
     return sha256_of(text);
@@ -235,13 +262,8 @@ class Loader {
     FedLayer fed{.report = TRY(named(layer, read_unpack_report(text))), .digest = digest};
     if (fed.digest.empty()) return refuse("the confined process that reads it ended before the layer did");
     if (fed.report.diff_id.empty()) fed.report.diff_id = fed.digest;
-    if (!layer.digest.empty() && layer.digest != fed.digest) {
-      return refuse(fmt::format("the layer sha256:{} has the digest sha256:{}", layer.digest, fed.digest));
-    }
-    if (!layer.diff_id.empty() && layer.diff_id != fed.report.diff_id) {
-      return refuse(fmt::format("a layer unpacks to sha256:{}, and the configuration says sha256:{}",
-                                fed.report.diff_id, layer.diff_id));
-    }
+    TRY_VOID(check_digest(layer, fed.digest));
+    TRY_VOID(check_diff_id(layer.diff_id, fed.report.diff_id));
     return fed;
   }
 
@@ -254,23 +276,44 @@ class Loader {
     return result;
   }
 
-  // All layers are there, in a tree of an image that was loaded before.
-  Result<ImageRecord> share(const std::string& tree, const ImagePlan& plan) {
-    held_ = TRY(store_.lock());
-    if (!store_.has_tree(tree)) return refuse("its layers were removed just now; load it again");
+  // The layers as they are, if they are what expected_tree() took them for; no error where only unpacking can tell.
+  Result<std::optional<std::vector<ImageLayer>>> hash_layers(const ImagePlan& plan) const {
+    std::vector<ImageLayer> layers;
     for (const PlannedLayer& layer : plan.layers) {
-      record_.layers.push_back({.digest = layer.digest.empty() ? layer.diff_id : layer.digest,
-                                .diff_id = layer.diff_id,
-                                .size = layer.blob.size});
+      std::string digest = TRY(named(layer, hash_blob(layer.blob, deadline_)));
+      TRY_VOID(check_digest(layer, digest));
+      if (layer.digest.empty() && digest != layer.diff_id) return std::nullopt;
+      layers.push_back({.digest = std::move(digest), .diff_id = layer.diff_id, .size = layer.blob.size});
     }
+    return layers;
+  }
+
+  // The image on a tree that was unpacked before; none where the tree is not that of these layers, or was removed just
+  // now. What a configuration says of the layers is held against what they unpacked to then.
+  Result<std::optional<ImageRecord>> share(const std::string& tree, const ImagePlan& plan) {
+    auto layers = TRY(hash_layers(plan));
+    if (!layers) return std::nullopt;
+    held_ = TRY(store_.lock());
+    if (!store_.has_tree(tree)) {
+      held_.reset();
+      return std::nullopt;
+    }
+    const TreeFacts facts = TRY(store_.tree_facts(tree));
+    if (facts.diff_ids.size() != layers->size()) return refuse(fmt::format("its tree {} is damaged", tree));
+    for (std::size_t i = 0; i < layers->size(); ++i) {
+      TRY_VOID(check_diff_id((*layers)[i].diff_id, facts.diff_ids[i]));
+    }
+    record_.layers = std::move(*layers);
     TRY_VOID(describe(store_.tree_path(tree), FolderAccess::read_only));
-    return complete(tree, TRY(store_.tree_counts(tree)));
+    return TRY(complete(tree, facts.counts));
   }
 
   Result<ImageRecord> finish(const std::string& tree, const TreeCounts& counts) {
     TRY_VOID(describe(building_ + "/root", FolderAccess::read_write));
     held_ = TRY(store_.lock());
-    TRY_VOID(store_.publish_tree(tree, counts));
+    TreeFacts facts{.counts = counts, .diff_ids = {}};
+    for (const ImageLayer& layer : record_.layers) facts.diff_ids.push_back(layer.diff_id);
+    TRY_VOID(store_.publish_tree(tree, facts));
     return complete(tree, counts);
   }
 

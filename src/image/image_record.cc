@@ -142,7 +142,7 @@ std::string record_to_json(const ImageRecord& record) {
 Result<ImageRecord> record_from_json(std::string_view text) {
   const Json json = TRY(read_json_object(text, "the image's record", kBounds));
   if (TRY(read_number(json, "format")) != kRecordFormat) {
-    return fail(ErrorCode::bad_image, "the image was loaded by another version of Belljar; load it again");
+    return fail(ErrorCode::bad_image, "it was loaded by another version of Belljar");
   }
   ImageRecord record;
   record.tree = TRY(read_text(json, "tree"));

@@ -11,10 +11,15 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <system_error>
+#include <utility>
 
 #include "base/utf8.h"
 #include "host/privilege.h"
 #include "image/cache_folder.h"
+#include "image/image_manifest.h"
 #include "image/json_reading.h"
 #include "spec/checks.h"
 #include "spec/errors.h"
@@ -23,7 +28,8 @@ namespace belljar {
 namespace {
 
 constexpr std::size_t kNamesShown = 20;
-constexpr std::size_t kCountsBytesMax = 65536;
+constexpr std::size_t kFactsBytesMax = 65536;
+constexpr const char* kFacts = "facts.json";
 constexpr std::string_view kNames = "names";
 constexpr std::string_view kPaths = "paths";
 constexpr std::string_view kTrees = "trees";
@@ -33,6 +39,10 @@ constexpr const char* kNewRecord = "building/record";
 
 std::unexpected<Error> no_room(std::string_view what, int error) {
   return fail(ErrorCode::no_resources, fmt::format("the image store: {}: {}", what, errno_text(error)));
+}
+
+std::unexpected<Error> in_use() {
+  return fail(ErrorCode::image_in_use, "a running sandbox uses the image; wait for it to end, or end it");
 }
 
 std::string joined(std::string_view folder, std::string_view name) {
@@ -129,10 +139,10 @@ Result<Fd> ImageStore::lock_loading() {
   return lock;
 }
 
-void ImageStore::clear_building() {
-  for (const std::string& name : names_in(kBuilding.data())) {
-    remove_tree(folder_.get(), joined(kBuilding, name).c_str());
-  }
+std::uint64_t ImageStore::clear_building() {
+  const std::vector<std::string> names = names_in(kBuilding.data());
+  for (const std::string& name : names) remove_tree(folder_.get(), joined(kBuilding, name).c_str());
+  return names.size();
 }
 
 Result<std::string> ImageStore::make_building_folder() {
@@ -151,21 +161,24 @@ bool ImageStore::has_tree(std::string_view tree) const {
   return ::faccessat(folder_.get(), joined(kTrees, tree).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-Result<TreeCounts> ImageStore::tree_counts(std::string_view tree) const {
-  const std::string file = fmt::format("{}/{}/counts.json", kTrees, tree);
-  const auto text = read_file_at(folder_.get(), file.c_str(), kCountsBytesMax);
+Result<TreeFacts> ImageStore::tree_facts(std::string_view tree) const {
+  const std::string file = fmt::format("{}/{}/{}", kTrees, tree, kFacts);
+  const auto text = read_file_at(folder_.get(), file.c_str(), kFactsBytesMax);
   if (!text) return fail(ErrorCode::bad_image, fmt::format("{}: {}", file, errno_text(text.error().value)));
-  return read_counts(TRY(read_json_object(*text, file, JsonBounds{})));
+  const Json json = TRY(read_json_object(*text, file, JsonBounds{}));
+  return TreeFacts{.counts = TRY(read_counts(json)),
+                   .diff_ids = TRY(read_optional_texts(json, "diff_ids", kLayersMax))};
 }
 
-Result<void> ImageStore::publish_tree(std::string_view tree, const TreeCounts& counts) {
+Result<void> ImageStore::publish_tree(std::string_view tree, const TreeFacts& facts) {
   {
     const auto folder = open_at(folder_.get(), kNewTree, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     if (!folder) return no_room(kNewTree, folder.error().value);
-    const auto file = open_at(folder->get(), "counts.json", O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (!file) return no_room("counts.json", file.error().value);
-    const auto written = write_all(file->get(), dump_json({{"counts", counts_to_json(counts)}}));
-    if (!written) return no_room("counts.json", written.error().value);
+    const auto file = open_at(folder->get(), kFacts, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (!file) return no_room(kFacts, file.error().value);
+    const Json json = {{"counts", counts_to_json(facts.counts)}, {"diff_ids", facts.diff_ids}};
+    const auto written = write_all(file->get(), dump_json(json));
+    if (!written) return no_room(kFacts, written.error().value);
     if (::syncfs(folder->get()) != 0) return no_room(kNewTree, errno);
   }
   if (::renameat(folder_.get(), kNewTree, folder_.get(), joined(kTrees, tree).c_str()) != 0) {
@@ -193,13 +206,25 @@ Result<void> ImageStore::write_name(std::string_view name, const ImageRecord& re
   const std::string file = joined(kNames, name);
   const auto before = read_record(file);
   TRY_VOID(write_record(file, record));
-  if (!before || before->tree == record.tree || count_references(before->tree) > 0) return {};
-  auto claim = claim_tree(before->tree);
-  return claim ? drop_tree(before->tree, std::move(*claim)) : Result<void>();  // in use: left to collect_garbage()
+  return before ? drop_unless_used(before->tree) : Result<void>();
 }
 
+// A file that was written anew has another inode, and so another key.
 Result<void> ImageStore::write_path(const SourceIdentity& identity, const ImageRecord& record) {
-  return write_record(joined(kPaths, identity.key), record);
+  const std::string file = joined(kPaths, identity.key);
+  std::vector<std::pair<std::string, std::string>> before;  // records of the path or the file, and their trees
+  for (const std::string& name : names_in(kPaths.data())) {
+    std::string other = joined(kPaths, name);
+    auto known = read_record(other);
+    if (known && (other == file || known->source == record.source))
+      before.emplace_back(std::move(other), std::move(known->tree));
+  }
+  TRY_VOID(write_record(file, record));
+  for (const auto& [other, tree] : before) {
+    if (other != file && ::unlinkat(folder_.get(), other.c_str(), 0) != 0) return no_room(other, errno);
+    TRY_VOID(drop_unless_used(tree));
+  }
+  return {};
 }
 
 std::optional<ImageRecord> ImageStore::find_path(const SourceIdentity& identity) const {
@@ -208,12 +233,26 @@ std::optional<ImageRecord> ImageStore::find_path(const SourceIdentity& identity)
   return std::move(*record);
 }
 
+Result<Fd> ImageStore::open_record_file(const std::string& file) const {
+  auto opened = open_at(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW);
+  if (opened) return std::move(*opened);
+  return fail(ErrorCode::unknown_image, fmt::format("{}: {}", file, errno_text(opened.error().value)));
+}
+
 Result<ImageRecord> ImageStore::read_record(const std::string& file) const {
-  const auto opened = open_at(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW);
-  if (!opened) return fail(ErrorCode::unknown_image, fmt::format("{}: {}", file, errno_text(opened.error().value)));
-  const auto text = read_all(opened->get(), kRecordBytesMax);
+  const Fd opened = TRY(open_record_file(file));
+  return read_record(opened, file);
+}
+
+Result<ImageRecord> ImageStore::read_record(const Fd& opened, const std::string& file) const {
+  const auto text = read_all(opened.get(), kRecordBytesMax);
   if (!text) return fail(ErrorCode::bad_image, fmt::format("{}: {}", file, errno_text(text.error().value)));
-  return record_from_json(*text);
+  auto record = record_from_json(*text);
+  if (!record) {
+    record.error().message =
+        fmt::format("{}/{} is no record of an image ({}); load the image again", path_, file, record.error().message);
+  }
+  return record;
 }
 
 std::unexpected<Error> ImageStore::unknown(std::string_view name) const {
@@ -234,7 +273,10 @@ std::unexpected<Error> ImageStore::unknown(std::string_view name) const {
 }
 
 Result<LoadedImage> ImageStore::open_record(const std::string& file) const {
-  LoadedImage image{.record = TRY(read_record(file)), .root = {}, .root_path = {}, .lock = {}};
+  Fd opened = TRY(open_record_file(file));
+  if (!take_lock(opened.get(), LOCK_SH)) return no_room(file, errno);
+  LoadedImage image{.record = TRY(read_record(opened, file)), .root = {}, .root_path = {}, .lock = {}, .name_lock = {}};
+  image.name_lock = std::move(opened);
   const std::string tree = joined(kTrees, image.record.tree);
   const auto damaged = [&](std::string_view why) {
     return fail(ErrorCode::bad_image, fmt::format("the image of {}/{} {}; load it again", path_, file, why));
@@ -282,18 +324,57 @@ std::vector<std::string> ImageStore::names_in(const char* folder) const {
   return names;
 }
 
+ListedImage ImageStore::look_at(std::string name, const std::string& file) const {
+  ListedImage image{.name = std::move(name), .record = {}, .damage = {}};
+  const auto opened = open_record_file(file);
+  auto record = opened ? read_record(*opened, file) : std::unexpected(opened.error());
+  if (!record) {
+    image.damage = record.error().message;
+    return image;
+  }
+  image.record = std::move(*record);
+  image.is_in_use = ::flock(opened->get(), LOCK_EX | LOCK_NB) != 0;
+  if (!has_tree(image.record.tree)) image.damage = fmt::format("its tree is gone from {}; load the image again", path_);
+  return image;
+}
+
 std::vector<ListedImage> ImageStore::list() const {
   std::vector<ListedImage> images;
-  std::vector<std::string> names = names_in(kNames.data());
-  std::ranges::sort(names);
-  for (std::string& name : names) {
-    auto record = read_record(joined(kNames, name));
-    if (!record) continue;
-    const auto tree = open_at(folder_.get(), joined(kTrees, record->tree).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    const bool is_in_use = tree && ::flock(tree->get(), LOCK_EX | LOCK_NB) != 0;
-    images.push_back({.name = std::move(name), .record = std::move(*record), .is_in_use = is_in_use});
+  for (const std::string& name : names_in(kNames.data())) images.push_back(look_at(name, joined(kNames, name)));
+  std::ranges::sort(images, {}, &ListedImage::name);
+  std::vector<ListedImage> by_path;
+  for (const std::string& name : names_in(kPaths.data())) {
+    ListedImage image = look_at("", joined(kPaths, name));
+    image.name = image.record.source;
+    if (!image.name.empty()) by_path.push_back(std::move(image));
   }
+  std::ranges::sort(by_path, {}, &ListedImage::name);
+  std::ranges::move(by_path, std::back_inserter(images));
   return images;
+}
+
+// The file of the record, below the store's folder.
+Result<std::string> ImageStore::find_record(std::string_view reference) const {
+  if (!folder_.is_open()) return unknown(reference);
+  if (!is_image_path(reference)) {
+    std::string file = joined(kNames, reference);
+    const bool is_there = is_image_name(reference) && ::faccessat(folder_.get(), file.c_str(), F_OK, 0) == 0;
+    return is_there ? Result<std::string>(std::move(file)) : unknown(reference);
+  }
+  std::error_code error;
+  const std::string path = std::filesystem::weakly_canonical(reference, error).string();
+  for (const std::string& name : names_in(kPaths.data())) {
+    std::string file = joined(kPaths, name);
+    const auto record = read_record(file);
+    if (record && record->source == path) return file;
+  }
+  return fail(
+      ErrorCode::unknown_image,
+      fmt::format("no image was loaded by the path {}; belljar image ls shows those that were", quote(reference)));
+}
+
+Result<ListedImage> ImageStore::find(std::string_view reference) const {
+  return look_at(std::string(reference), TRY(find_record(reference)));
 }
 
 std::size_t ImageStore::count_references(std::string_view tree) const {
@@ -312,7 +393,7 @@ Result<Fd> ImageStore::claim_tree(const std::string& tree) {
   auto folder = open_at(folder_.get(), joined(kTrees, tree).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!folder) return Fd();
   if (::flock(folder->get(), LOCK_EX | LOCK_NB) == 0) return std::move(*folder);
-  return fail(ErrorCode::image_in_use, "a running sandbox uses the image; wait for it to end, or end it");
+  return in_use();
 }
 
 Result<void> ImageStore::drop_tree(const std::string& tree, Fd claim) {
@@ -326,12 +407,20 @@ Result<void> ImageStore::drop_tree(const std::string& tree, Fd claim) {
   return {};
 }
 
-Result<void> ImageStore::remove(std::string_view name) {
-  if (!folder_.is_open() || !is_image_name(name)) return unknown(name);
+// Leaves a tree that is in use to collect_garbage().
+Result<void> ImageStore::drop_unless_used(const std::string& tree) {
+  if (count_references(tree) > 0) return {};
+  auto claim = claim_tree(tree);
+  return claim ? drop_tree(tree, std::move(*claim)) : Result<void>();
+}
+
+Result<void> ImageStore::remove(std::string_view reference) {
+  if (!folder_.is_open()) return unknown(reference);
   const Fd held = TRY(lock());
-  const std::string file = joined(kNames, name);
-  const auto record = read_record(file);
-  if (!record && record.error().code == ErrorCode::unknown_image) return unknown(name);
+  const std::string file = TRY(find_record(reference));
+  const Fd opened = TRY(open_record_file(file));
+  if (::flock(opened.get(), LOCK_EX | LOCK_NB) != 0) return in_use();
+  const auto record = read_record(opened, file);
   const bool is_last = record && count_references(record->tree) == 1;
   Fd claim;
   if (is_last) claim = TRY(claim_tree(record->tree));
@@ -341,8 +430,8 @@ Result<void> ImageStore::remove(std::string_view name) {
 
 Result<std::uint64_t> ImageStore::collect_garbage() {
   if (!folder_.is_open()) return 0;
-  std::uint64_t removed = names_in(kBuilding.data()).size();
-  const Fd loading = TRY(lock_loading());
+  const Fd loading = TRY(lock_file("load.lock"));
+  std::uint64_t removed = clear_building();
   const Fd held = TRY(lock());
   for (const std::string& name : names_in(kPaths.data())) {
     const std::string file = joined(kPaths, name);

@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "spec/errors.h"
 
@@ -42,7 +43,7 @@ class ImageStoreTest : public testing::Test {
     std::ofstream(fs::path(*building) / "root" / "file") << tree;
     const auto held = store_->lock();
     ASSERT_TRUE(held.has_value());
-    ASSERT_TRUE(store_->publish_tree(tree, {.entries = 1, .bytes = 64}));
+    ASSERT_TRUE(store_->publish_tree(tree, {.counts = {.entries = 1, .bytes = 64}, .diff_ids = {tree}}));
     ASSERT_TRUE(store_->write_name(name, record(tree)));
     store_->clear_building();
   }
@@ -67,7 +68,8 @@ TEST_F(ImageStoreTest, KeepsAndFindsImages) {
   EXPECT_EQ(image->record.tree, kTreeA);
   EXPECT_TRUE(fs::exists(fs::path(image->root_path) / "file"));
   EXPECT_EQ(::faccessat(image->root.get(), "file", F_OK, 0), 0);
-  EXPECT_EQ(store_->tree_counts(kTreeA)->bytes, 64U);
+  EXPECT_EQ(store_->tree_facts(kTreeA)->counts.bytes, 64U);
+  EXPECT_EQ(store_->tree_facts(kTreeA)->diff_ids, std::vector{kTreeA});
   ASSERT_EQ(store_->list().size(), 1U);
   EXPECT_TRUE(store_->list()[0].is_in_use);
 }
@@ -141,6 +143,38 @@ TEST_F(ImageStoreTest, KeepsWhatIsInUse) {
   EXPECT_TRUE(store_->remove("one").has_value());
 }
 
+TEST_F(ImageStoreTest, KeepsANameInUseThoughAnotherSharesItsTree) {
+  load("one", kTreeA);
+  load("two", kTreeA);
+  {
+    const auto image = store_->open_image("one");
+    ASSERT_TRUE(image.has_value());
+    const auto refused = store_->remove("one");
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::image_in_use);
+    EXPECT_TRUE(store_->find("one")->is_in_use);
+    EXPECT_FALSE(store_->find("two")->is_in_use);
+    EXPECT_TRUE(store_->remove("two"));
+  }
+  EXPECT_TRUE(store_->remove("one"));
+  EXPECT_FALSE(has_tree(kTreeA));
+}
+
+TEST_F(ImageStoreTest, GarbageIsCountedOnceNobodyLoads) {
+  auto loading = store_->lock_loading();
+  ASSERT_TRUE(loading.has_value() && store_->make_building_folder().has_value());
+  std::uint64_t removed = 99;
+  std::thread gc([&] {
+    auto other = ImageStore::open(path_, MissingStore::is_made);
+    removed = other->collect_garbage().value_or(99);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  fs::remove_all(path_ / "building" / "new");  // as a load that ends well
+  loading->reset();
+  gc.join();
+  EXPECT_EQ(removed, 0U);
+}
+
 TEST_F(ImageStoreTest, ReplacesAName) {
   load("one", kTreeA);
   load("one", kTreeB);
@@ -180,10 +214,19 @@ TEST_F(ImageStoreTest, TellsDamage) {
   load("one", kTreeA);
   fs::remove_all(path_ / "trees" / kTreeA);
   EXPECT_THAT(store_->open_image("one").error().message, HasSubstr("load it again"));
-  std::ofstream(path_ / "names" / "one") << "{}";
-  EXPECT_EQ(store_->open_image("one").error().code, ErrorCode::bad_image);
-  EXPECT_TRUE(store_->list().empty());
+  EXPECT_THAT(store_->find("one")->damage, HasSubstr("load the image again"));
+  for (const char* const record : {"{}", "{bad"}) {
+    std::ofstream(path_ / "names" / "one") << record;
+    const auto refused = store_->open_image("one");
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::bad_image);
+    EXPECT_THAT(refused.error().message, HasSubstr("names/one is no record of an image ("));
+    EXPECT_THAT(refused.error().message, HasSubstr("); load the image again"));
+    ASSERT_EQ(store_->list().size(), 1U);
+    EXPECT_EQ(store_->list()[0].damage, refused.error().message);
+  }
   EXPECT_TRUE(store_->remove("one").has_value());
+  EXPECT_TRUE(store_->list().empty());
 }
 
 TEST_F(ImageStoreTest, NamesImagesByTheirPath) {
@@ -207,6 +250,40 @@ TEST_F(ImageStoreTest, NamesImagesByTheirPath) {
   EXPECT_FALSE(store_->open_image(file).has_value());
   EXPECT_EQ(store_->collect_garbage().value_or(0), 2U);
   EXPECT_FALSE(has_tree(kTreeA));
+}
+
+TEST_F(ImageStoreTest, ListsAndRemovesImagesByTheirPath) {
+  const std::string file = folder_ / "image.tar";
+  const auto write = [&](const std::string& tree) {
+    fs::remove(file);
+    std::ofstream(file + ".new") << tree;
+    fs::rename(file + ".new", file);  // another inode
+    load("name", tree);
+    const auto identity = source_identity(file);
+    ASSERT_TRUE(identity.has_value());
+    ImageRecord record = ImageStoreTest::record(tree);
+    record.identity = identity->state;
+    record.source = file;
+    ASSERT_TRUE(store_->write_path(*identity, record));
+  };
+  write(kTreeA);
+  write(kTreeB);
+  EXPECT_FALSE(has_tree(kTreeA));
+  const auto images = store_->list();
+  ASSERT_EQ(images.size(), 2U);
+  EXPECT_EQ(images[0].name, "name");
+  EXPECT_EQ(images[1].name, file);
+  EXPECT_EQ(store_->find((folder_ / "deep" / ".." / "image.tar").string())->record.tree, kTreeB);
+  {
+    const auto image = store_->open_image(file);
+    ASSERT_TRUE(image.has_value());
+    EXPECT_EQ(store_->remove(file).error().code, ErrorCode::image_in_use);
+  }
+  fs::remove(file);
+  EXPECT_TRUE(store_->remove(file));
+  EXPECT_EQ(store_->remove(file).error().code, ErrorCode::unknown_image);
+  ASSERT_TRUE(store_->remove("name"));
+  EXPECT_FALSE(has_tree(kTreeB));
 }
 
 TEST_F(ImageStoreTest, TakesNoPlainFolderByPath) {

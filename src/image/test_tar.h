@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace belljar::test_tar {
 
@@ -60,7 +61,7 @@ inline std::string one(const Entry& entry) {
   return bytes + header(entry.name, entry.type, entry.content.size(), entry) + padded(entry.content);
 }
 
-inline std::string archive(std::initializer_list<Entry> entries) {
+inline std::string archive(const std::vector<Entry>& entries) {
   std::string bytes;
   for (const Entry& entry : entries) bytes += one(entry);
   return bytes.append(1024, '\0');

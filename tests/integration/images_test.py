@@ -1,5 +1,6 @@
 """Images: every form they are saved in, what of their configuration is honoured, and a store that survives anything."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -153,6 +154,23 @@ class Forms(ImageCase):
     def written(self, name: str, content: bytes) -> Path:
         (self.work / name).write_bytes(content)
         return self.work / name
+
+    def test_a_folder_with_mounts_below_it(self):
+        tree = busybox_tree(self.work / "tree")
+        (tree / "etc/mark").write_text("upper")
+        (tree / "etc/gone").write_text("covered")
+        (tree / "mnt").mkdir()
+        (tree / "mnt/covered").write_text("x")
+        (tree / "root").chmod(0o755)  # for the caller
+        (self.work / "other").write_text("not of the image")
+        script = 'mount --bind "$1" "$2/mnt" && mount --bind "$1/other" "$2/etc/gone" && shift 2 && exec "$@"'
+        command = self.argv("image", "load", "mounts", tree)
+        at = command.index(str(shared_folder() / "belljar"))  # who the caller is comes first
+        user = [] if self.caller_id == 0 else ["--user", "--map-root-user"]
+        command[at:at] = ["unshare", *user, "--mount", "sh", "-c", script, "sh", self.work, tree]
+        loaded = subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=False)
+        self.assertEqual(loaded.returncode, 0, loaded.stderr)
+        self.assertEqual(self.ok("--image", "mounts", "--", "sh", "-c", "ls /mnt; cat /etc/gone /etc/mark"), "upper")
 
     def test_indexes_in_indexes_and_other_platforms(self):
         image = self.layered("gzip")
@@ -364,16 +382,40 @@ class Names(ImageCase):
         before = self.trees()[0].stat().st_ctime_ns
         self.assertEqual(self.ok("--image", source), "one\n")
         self.assertEqual(self.trees()[0].stat().st_ctime_ns, before)
-        self.assertEqual(self.names(), [])
-        shutil.rmtree(self.work / "tree")
-        self.saved(Layer().file("more", b"x"), Cmd=["echo", "two"])
-        self.assertEqual(self.ok("--image", source), "two\n")
-        self.assertIn("removed 1 thing", self.images("gc").text)
-        self.assertEqual(len(self.trees()), 1)
+        self.assertEqual(self.names(), [str(source)])
+        for word in ("two", "three"):  # in the same file, and in another of that name
+            shutil.rmtree(self.work / "tree")
+            if word == "three":
+                source.rename(self.work / "old.tar")
+            self.saved(Layer().file("more", word.encode()), Cmd=["echo", word])
+            self.assertEqual(self.ok("--image", source), word + "\n")
+            self.assertEqual(self.names(), [str(source)])
+            self.assertEqual(len(self.trees()), 1)
+        self.assertIn("removed 0 things", self.images("gc").text)
         source.unlink()
         self.assertIn("removed 2 things", self.images("gc").text)
         self.assertEqual(self.trees(), [])
         self.assert_refused(self.run_in("--image", source, "--", "true"), 125, "No such file")
+
+    def test_images_by_path_are_seen_and_removed_as_others(self):
+        source = self.saved()
+        self.ok("--image", source, "--", "echo")
+        self.assertRegex(self.images("ls").text, rf"(?m)^{source} +[0-9a-f]{{12}} .* no$")
+        self.assertRegex(self.images("inspect", "./image.tar", cwd=self.work).text, rf"(?m)^name +\./image\.tar$")
+        self.assertEqual(self.inspect(source)["source"], str(source))
+        run = self.start("run", "--image", source, "--timeout", "60s", "--", "sh", "-c", "echo up; sleep 60")
+        self.addCleanup(run.communicate)
+        self.addCleanup(run.terminate)
+        self.assertEqual(run.stdout.readline(), b"up\n")
+        self.assertTrue(self.inspect(source)["in_use"])
+        self.assert_refused(self.images("rm", source), 125, "a running sandbox uses the image")
+        run.terminate()
+        run.wait()
+        source.unlink()
+        self.assertEqual(self.images("rm", "./image.tar", cwd=self.work).text, "removed ./image.tar\n")
+        self.assertEqual((self.names(), self.trees()), ([], []))
+        for verb in ("rm", "inspect"):
+            self.assert_refused(self.images(verb, source), 125, "no image was loaded by the path")
 
     def test_layouts_by_path(self):
         layout = self.image(Cmd=["echo", "here"]).write_oci_layout(self.work / "layout")
@@ -416,7 +458,9 @@ class Store(ImageCase):
         self.addCleanup(run.communicate)
         self.addCleanup(run.terminate)
         self.assertEqual(run.stdout.readline(), b"up\n")
-        self.assertTrue(json.loads(self.images("ls", "--json").text)["images"][0]["in_use"])
+        self.assertEqual([image["in_use"] for image in json.loads(self.images("ls", "--json").text)["images"]], [True, False])
+        self.assert_refused(self.images("rm", "app"), 125, "a running sandbox uses the image")  # though its tree would stay
+        self.assertRegex(self.images("inspect", "app").text, r"(?m)^in use +yes$")
         self.assertEqual(self.images("rm", "twin").status, 0)  # the tree stays
         self.assert_refused(self.images("rm", "app"), 125, "a running sandbox uses the image")
         self.assertEqual(self.ok("--image", "app", "--", "echo", "still there"), "still there\n")
@@ -424,6 +468,52 @@ class Store(ImageCase):
         run.wait()
         self.assertEqual(self.images("rm", "app").status, 0)
         self.assertEqual(self.trees(), [])
+
+    def test_what_is_there_already_is_checked_all_the_same(self):
+        lower, upper = self.busybox(), Layer().file("etc/mark", random.Random(2).randbytes(5000))
+        image = Image([lower, upper], packing="plain")
+        self.load("good", image.write_oci_archive(self.work / "good.tar"))
+        saved = (self.work / "good.tar").read_bytes()
+        at = saved.index(image.tars[1][1000:1100]) + 50
+        (self.work / "flipped.tar").write_bytes(saved[:at] + bytes([saved[at] ^ 1]) + saved[at + 1:])
+        self.assert_refused(self.images("load", "bad", self.work / "flipped.tar"), 125, "has the digest sha256:")
+        false_ids = Image([lower, upper], packing="plain", diff_ids=lambda ids: ["sha256:" + "0" * 64] * 2)
+        for name in ("oci", "docker"):
+            source = getattr(false_ids, f"write_{name}_archive")(self.work / f"{name}.tar")
+            self.assert_refused(self.images("load", "bad", source), 125, "and the configuration says sha256:0000")
+        other = Image([lower, Layer().file("etc/mark", b"other")], packing="plain",
+                      diff_ids=lambda ids: [digest(tar) for tar in image.tars])
+        self.assert_refused(self.images("load", "bad", other.write_docker_archive(self.work / "other.tar")), 125,
+                            "a layer unpacks to sha256:")
+        self.assertEqual(self.names(), ["good"])
+        self.load("again", image.write_docker_archive(self.work / "again.tar"))
+        self.assertEqual(self.inspect("again")["layers"], self.inspect("good")["layers"])
+        self.assertEqual(len(self.trees()), 1)
+
+    def test_a_load_beside_a_removal_loads_anew(self):
+        source = self.saved()
+        self.load("app", source)
+        with (self.store / "lock").open("rb+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            load = self.start("image", "load", "twin", source)
+            inode = f":{os.fstat(lock.fileno()).st_ino} "
+            while not any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines()):
+                time.sleep(0.01)
+                self.assertIsNone(load.poll())
+            shutil.rmtree(self.trees()[0])
+        out, err = load.communicate(timeout=100)
+        self.assertEqual((load.returncode, err), (0, b""), out)
+        self.assertEqual(self.ok("--image", "twin", "--", "echo", "whole"), "whole\n")
+
+    def test_damage_is_told(self):
+        self.load("app", self.saved())
+        (self.store / "names/app").write_text("{bad")
+        self.assertRegex(self.images("ls").text, r"(?m)^app +damaged: .*/names/app is no record of an image .*; load the image again$")
+        self.assertIn("damage", json.loads(self.images("ls", "--json").text)["images"][0])
+        for command in (("run", "--image", "app", "--", "true"), ("image", "inspect", "app")):
+            self.assert_refused(self.belljar(*command), 125, "/names/app is no record of an image")
+        self.load("app", self.work / "image.tar")
+        self.assertEqual(self.ok("--image", "app", "--", "echo", "whole"), "whole\n")
 
     def test_loads_at_once_share(self):
         source = self.saved(Layer().file("opt/big", random.Random(1).randbytes(20 << 20)))

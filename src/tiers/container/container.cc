@@ -619,7 +619,10 @@ class Starter {
     sandbox_->plan_ = TRY(make_plan(sandbox_->spec_, facts, image, loaded_.get(), authority_pem,
                                     own_program_ ? &*own_program_ : nullptr));
     sandbox_->image_locks_.push_back(std::move(image.lock));
-    if (loaded_) sandbox_->image_locks_.push_back(std::move(loaded_->lock));
+    if (loaded_) {
+      sandbox_->image_locks_.push_back(std::move(loaded_->lock));
+      sandbox_->image_locks_.push_back(std::move(loaded_->name_lock));
+    }
     StartPlan& plan = sandbox_->plan_;
     plan.own_arguments = own_.arguments;
     plan.own_environment = own_.environment;
