@@ -2,8 +2,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ namespace {
 
 struct TierReport {
   std::string name;
+  const CompiledProfile* host_calls = nullptr;  // where it is a short list: what of the host's kernel is in reach
   std::vector<WallReport> walls;
   std::string why_not;  // empty: a sandbox was started and ended
   bool is_left_out = false;
@@ -75,6 +78,7 @@ TierReport examine_tier(const Tier& tier) {
   TierReport report{.name = std::string(tier.name()), .walls = tier.probe()};
   const Result<SandboxSpec> trial = tier.trial();
   report.is_left_out = !trial;
+  if (trial && tier.name() == "kernel") report.host_calls = &kernel_profile();
   report.why_not = trial ? try_out(*trial) : trial.error().message;
   if (report.why_not.empty()) return report;
   for (WallReport& wall : report.walls) {
@@ -106,6 +110,23 @@ const char* state_name(WallState state) {
   return "unknown";
 }
 
+// The rows that let something pass.
+std::vector<SyscallRule> allowed_calls(const CompiledProfile& profile) {
+  std::vector<SyscallRule> allowed;
+  std::ranges::copy_if(profile.rules, std::back_inserter(allowed),
+                       [](const SyscallRule& rule) { return rule.action.starts_with("allow"); });
+  return allowed;
+}
+
+void print_host_calls(const CompiledProfile& profile) {
+  const std::vector<SyscallRule> allowed = allowed_calls(profile);
+  fmt::print("  of the host kernel, the program has these {} system calls (* with some arguments only):\n",
+             allowed.size());
+  for (const SyscallRule& rule : allowed) {
+    fmt::print("    {:<14}{} {}\n", rule.syscall, rule.action == "allow" ? ' ' : '*', rule.reason);
+  }
+}
+
 void print_text(const Report& report) {
   fmt::print("kernel {}, cgroups {}, {}\n", report.kernel, report.cgroups,
              ::geteuid() == 0 ? "as root" : "as an ordinary user");
@@ -121,6 +142,7 @@ void print_text(const Report& report) {
       if (wall.state == WallState::enforced || !tier.why_not.empty()) continue;
       fmt::print("            why: {}\n            to get it: {}\n", wall.why, wall.remedy);
     }
+    if (tier.host_calls != nullptr) print_host_calls(*tier.host_calls);
   }
   fmt::print(
       "\nseccomp: {} rules compiled to {} instructions (docs/generated/seccomp-container.md has each with its "
@@ -142,6 +164,11 @@ void print_json(const Report& report) {
                           {"installed", !tier.is_left_out},
                           {"why_not", tier.why_not},
                           {"walls", walls}});
+    if (tier.host_calls == nullptr) continue;
+    Json& calls = tiers_json.back()["host_calls"] = Json::array();
+    for (const SyscallRule& rule : allowed_calls(*tier.host_calls)) {
+      calls.push_back({{"call", rule.syscall}, {"rule", rule.action}, {"reason", rule.reason}});
+    }
   }
   const Json all = {{"kernel", report.kernel},
                     {"cgroups", report.cgroups},

@@ -45,14 +45,14 @@ std::string limits_page() {
       "the\n"
       "result says so.\n\n"
       "| flag | key | unit | default | from | to | what it bounds | what Belljar says | held in the container tier by "
-      "| in the wasm tier by |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+      "| in the kernel tier by | in the wasm tier by |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const LimitRow& row : limit_rows()) {
     page +=
-        fmt::format("| `--{}` | `{}` | {} | {} | {} | {} | {} | {} | {} | {} |\n", row.flag, row.name,
+        fmt::format("| `--{}` | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", row.flag, row.name,
                     unit_text(row.unit), is_unlimited(row, row.preset) ? "none" : format_limit(row.unit, row.preset),
                     format_limit(row.unit, row.least), format_limit(row.unit, row.most), row.what,
-                    limit_sentence(row, row.preset), row.held_in_container, row.held_in_wasm);
+                    limit_sentence(row, row.preset), row.held_in_container, row.held_in_kernel, row.held_in_wasm);
   }
   return page;
 }

@@ -142,7 +142,7 @@ std::vector<LimitUse> limit_uses(const Outcome& outcome) {
   for (const LimitRow& row : limit_rows()) uses.push_back({&row, (outcome.limits.*row.field).value, std::nullopt});
   if (!tells_of_use(outcome.status)) return uses;
   std::size_t index = 0;
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, wasm) \
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, kernel, wasm) \
   use_of_##name(outcome, uses[index++]);
 #include "spec/limits.def"
 #undef LIMIT

@@ -14,8 +14,8 @@ namespace {
 using Wide = unsigned __int128;
 
 constexpr LimitRow kRows[] = {
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, wasm) \
-  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name, container, wasm},
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, kernel, wasm) \
+  {#name, flag, LimitUnit::unit, preset, least, most, what, sentence, &Limits::name, container, kernel, wasm},
 #include "spec/limits.def"
 #undef LIMIT
 };

@@ -28,7 +28,7 @@ struct Limit {
 };
 
 struct Limits {
-#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, wasm) Limit name{preset};
+#define LIMIT(name, flag, unit, preset, least, most, what, sentence, container, kernel, wasm) Limit name{preset};
 #include "spec/limits.def"
 #undef LIMIT
 
@@ -47,6 +47,7 @@ struct LimitRow {
   std::string_view sentence;
   Limit Limits::* field;
   std::string_view held_in_container;  // by whom
+  std::string_view held_in_kernel;
   std::string_view held_in_wasm;
 };
 

@@ -289,6 +289,7 @@ class Doctor(Case):
         ended = self.belljar("doctor")
         self.assertEqual((ended.status, ended.err), (0, b""), str(ended))
         self.assertIn("tier container: works", ended.text)
+        self.assertRegex(ended.text, r"tier kernel: works .*\n(  .*\n)+?  of the host kernel, the program has these \d\d system calls.*\n(    \w+ +\*? ?\S.*\n)+")
         for line in re.findall(r"^  (?:weaker|missing) .*\n.*\n.*\n", ended.text, re.M):
             self.assertRegex(line, r"why: \S.*\n\s+to get it: \S")
 
@@ -305,6 +306,15 @@ class Doctor(Case):
         for state in ("enforced", "weaker", "missing"):
             walls = {wall["name"] for wall in tier["walls"] if wall["state"] == state}
             self.assertEqual(walls - no_limit, record.walls(state))
+        kernel = report["tiers"][1]
+        self.assertEqual((kernel["name"], kernel["works"]), ("kernel", True))
+        calls = {row["call"] for row in kernel["host_calls"]}
+        self.assertTrue({"mmap", "futex", "exit"} <= calls and len(calls) <= 25, calls)
+        self.assertTrue(all(row["reason"] and row["rule"].startswith("allow") for row in kernel["host_calls"]))
+        record = self.record("--isolation", "kernel", "--", "true")
+        for state in ("enforced", "weaker", "missing"):
+            walls = {wall["name"] for wall in kernel["walls"] if wall["state"] == state}
+            self.assertEqual(walls - no_limit, record.walls(state), state)
         for wall in tier["walls"]:
             self.assertEqual(wall.keys(), {"name", "state", "why", "remedy"})
             if wall["state"] != "enforced":
