@@ -36,6 +36,9 @@ constexpr unsigned kIoClassShift = 13;
 #define CONSTANT(name) {#name, static_cast<std::uint64_t>(name)}
 constexpr Constant kConstants[] = {
     // open(2); glibc's O_TMPFILE has O_DIRECTORY's bit in it, the kernel looks at this one
+    CONSTANT(O_WRONLY),
+    CONSTANT(O_RDWR),
+    CONSTANT(O_TRUNC),
     CONSTANT(O_CREAT),
     {"O_TMPFILE_BIT", O_TMPFILE & ~O_DIRECTORY},
     // chmod(2), mknod(2)
@@ -48,6 +51,7 @@ constexpr Constant kConstants[] = {
     CONSTANT(RLIMIT_CORE),
     // fcntl(2)
     CONSTANT(F_GETFL),
+    CONSTANT(F_SETFD),
     CONSTANT(F_SETFL),
     CONSTANT(F_SETPIPE_SZ),
     // clone(2), unshare(2)
@@ -83,6 +87,7 @@ constexpr Constant kConstants[] = {
     CONSTANT(IPPROTO_UDP),
     CONSTANT(NETLINK_ROUTE),
     // ioctl(2)
+    CONSTANT(TIOCGWINSZ),
     CONSTANT(TIOCSTI),
     CONSTANT(TIOCLINUX),
     CONSTANT(TIOCSETD),

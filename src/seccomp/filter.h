@@ -35,6 +35,9 @@ const SyscallRule* refusing_rule(const CompiledProfile& profile, const seccomp_d
 // The container tier's profile (profiles/container.policy).
 const CompiledProfile& container_profile();
 
+// For the broker of a sandbox with a user-space kernel (profiles/broker.policy).
+const CompiledProfile& broker_profile();
+
 // For the process that relays a sandbox's connections (profiles/egress.policy).
 const CompiledProfile& egress_profile();
 

@@ -5,7 +5,10 @@
 // Descriptors: 0 to 2 the program's streams, 3 the arena, 4 the content file, 5 and 6 the content cache for reading and
 // for its keeper. Arguments: where the image is mounted, whose files the cache may hold.
 #include <fcntl.h>
+#include <linux/seccomp.h>
+#include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <span>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "seccomp/filter.h"
 #include "tiers/kernel/broker_files.h"
 #include "tiers/kernel/broker_shared.h"
 #include "tiers/kernel/broker_streams.h"
@@ -48,6 +52,14 @@ void serve(Shared& shared, Files& files) {
   }
 }
 
+// For all threads; it adds to the container tier's filter, which init has installed.
+bool confine_self() {
+  const auto rows = broker_profile().program;
+  const sock_fprog program{.len = static_cast<unsigned short>(rows.size()),
+                           .filter = const_cast<sock_filter*>(rows.data())};  // NOLINT(*-const-cast): an old interface
+  return ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
 // `folders`: where the image is mounted.
 int run(std::span<const std::string> folders) {
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -62,6 +74,7 @@ int run(std::span<const std::string> folders) {
   std::thread input([&] { carry_input(shared); });
   std::thread output([&] { carry_output(shared, kernel::shm::kStdout); });
   std::thread errors([&] { carry_output(shared, kernel::shm::kStderr); });
+  if (!confine_self()) return kEndedOtherwise;
   serve(shared, files);
   shared.wake_streams();
   keeper.stop();
