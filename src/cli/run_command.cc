@@ -22,11 +22,25 @@ namespace belljar {
 namespace {
 
 // The options that are no part of the policy.
-enum class RunFlag : std::size_t { policy, tty, json, status_fd, profile, keep, limits, trust, explain, help, count };
+enum class RunFlag : std::size_t {
+  policy,
+  tty,
+  strace,
+  json,
+  status_fd,
+  profile,
+  keep,
+  limits,
+  trust,
+  explain,
+  help,
+  count
+};
 
 constexpr Option kRunOptions[] = {
     {"policy", "FILE", "read a policy file (TOML); flags win over it, and later files over earlier ones", Times::any},
     {"tty", "", "give the program a terminal of its own, joined to this one; by default for 24 h"},
+    {"strace", "", "in the kernel tier: print the program's system calls to stderr, a line each"},
     {"json", "", "write the result record to stdout, with the program's output in it"},
     {"status-fd", "N", "write the result record, without output, to descriptor N"},
     {"profile", "NAME", "remember what the run used under this name; belljar calibrate makes limits of it"},
@@ -207,6 +221,7 @@ Result<SandboxSpec> make_spec(const ParsedOptions& parsed) {
   SandboxSpec spec = TRY(policy.resolve([](const char* name) -> const char* { return std::getenv(name); }));
   set_program(spec, parsed);
   TRY_VOID(set_terminal(spec, parsed));
+  spec.traces_calls = is_given(parsed, RunFlag::strace);
   if (!parsed.after_dashes && !parsed.operands.empty() && spec.script.empty()) {
     return fail(ErrorCode::usage, "the script's name is empty");
   }
@@ -231,8 +246,8 @@ Result<std::string> show_policy(const ParsedOptions& parsed) {
   if (!parsed.operands.empty()) {
     return fail(ErrorCode::usage, fmt::format("policy show takes options only, not {}", quote(parsed.operands[0])));
   }
-  for (const RunFlag flag : {RunFlag::tty, RunFlag::json, RunFlag::status_fd, RunFlag::profile, RunFlag::keep,
-                             RunFlag::limits, RunFlag::trust, RunFlag::explain}) {
+  for (const RunFlag flag : {RunFlag::tty, RunFlag::strace, RunFlag::json, RunFlag::status_fd, RunFlag::profile,
+                             RunFlag::keep, RunFlag::limits, RunFlag::trust, RunFlag::explain}) {
     if (!is_given(parsed, flag)) continue;
     const std::string written = written_option(kRunOptions[static_cast<std::size_t>(flag)].name);
     return fail(ErrorCode::usage, fmt::format("policy show does not take {}; it prints TOML", written));

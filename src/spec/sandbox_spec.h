@@ -101,6 +101,7 @@ struct SandboxSpec {
   OutputPolicy output_policy = OutputPolicy::truncate;
   Account account = Account::always;
   std::optional<TerminalSpec> terminal;  // stdin, stdout and stderr are this; there is no separate stderr then
+  bool traces_calls = false;             // the kernel tier prints the program's system calls to its stderr
 
   // Walls and limits (names as in docs/generated/walls.md) that must be enforced in full, or the run is refused.
   std::vector<std::string> required;

@@ -16,6 +16,7 @@ namespace {
 // What is asked for, as the table has it.
 struct Question {
   Trust trust;
+  bool traces_calls;
   bool is_module;
   bool runs_in_wasm;  // a script that an interpreter of the wasm tier can run, and no flag that the tier refuses
   bool has_kernel;
@@ -30,6 +31,8 @@ struct Rule {
 // The first one that holds decides.
 constexpr Rule kRules[] = {
     {[](const Question& q) { return q.is_module; }, "wasm", "a WebAssembly module runs in the wasm tier alone"},
+    {[](const Question& q) { return q.traces_calls && q.has_kernel; }, "kernel",
+     "--strace shows what a user-space kernel answers"},
     {[](const Question& q) { return q.trust == Trust::own; }, "container",
      "the program is your own, so the tier that keeps the most programs working is enough"},
     {[](const Question& q) { return q.trust == Trust::untrusted && q.runs_in_wasm; }, "wasm",
@@ -64,6 +67,7 @@ std::optional<Trust> find_trust(std::string_view word) {
 
 TierChoice choose_tier(const SandboxSpec& spec, Trust trust) {
   const Question question{.trust = trust,
+                          .traces_calls = spec.traces_calls,
                           .is_module = is_module(spec.script),
                           .runs_in_wasm = is_installed("wasm") && wasm_runs_script(spec),
                           .has_kernel = is_installed("kernel")};

@@ -2,6 +2,7 @@
 """The kernel tier: real programs on the user-space kernel, what is refused, and what hostile guests get."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -220,6 +221,55 @@ class Memory(Case):
     def test_limit(self):
         record = self.record("--isolation", "kernel", "--memory", "64M", "--", "/usr/bin/python3", "-c", "x = bytearray(10**9)")
         self.assertEqual(record["status"], "memory")
+
+
+@both_callers
+class Trace(Case):
+    """--strace."""
+
+    LINE = re.compile(rb"\[\d+\] \w+\(.*\)( = (\d+|0x[0-9a-f]+|-1 [A-Z0-9]+))?")
+
+    def traced(self, *arguments, **options):
+        return self.run_in("--isolation", "kernel", "--strace", *arguments, **options)
+
+    def test_lines(self):
+        program = ("grep", "-hs", "root", "/etc/passwd", "/nosuch")
+        ended = self.traced("--", *program)
+        untraced = self.run_in("--isolation", "kernel", "--", *program)
+        self.assertEqual((ended.status, ended.out), (untraced.status, untraced.out))
+        self.assertEqual((ended.status, ended.out[:5]), (2, b"root:"))
+        self.assertEqual([line for line in ended.err.splitlines() if not self.LINE.fullmatch(line)], [])
+        text = ended.err.decode()
+        for line in ('[2] openat(AT_FDCWD, "/etc/passwd", O_NOCTTY, 00) = 3', '[2] openat(AT_FDCWD, "/nosuch", O_NOCTTY, 00) = -1 ENOENT',
+                     "[2] exit_group(2)"):
+            self.assertIn(line + "\n", text)
+        self.assertRegex(text, r'\[2\] read\(3, "root:x:0:0:.*"\.\.\., \d+\) = \d+\n')
+
+    def test_each_process_has_its_own_lines(self):
+        ended = self.traced("--", "sh", "-c", "for i in 1 2 3 4; do (for j in $(seq 50); do echo $i$j; done) & done; wait")
+        self.assertEqual(ended.status, 0)
+        self.assertEqual([line for line in ended.err.splitlines() if not self.LINE.fullmatch(line)], [])
+        self.assertGreaterEqual(len({line.split()[0] for line in ended.err.splitlines()}), 5)
+
+    def test_nothing_that_a_terminal_acts_on(self):
+        code = "import os\ntry: os.stat('/\\x1b]0;evil\\x07\\xff')\nexcept OSError: pass\nos.write(1, b'\\x1b[31m\\xc2\\x9b')"
+        ended = self.traced(self.write("program.py", code))
+        self.assertEqual((ended.status, ended.out), (0, b"\x1b[31m\xc2\x9b"))
+        self.assertIn(rb'"/\x1b]0;evil\x07\xc3\xbf"', ended.err)
+        self.assertEqual({byte for byte in ended.err if not 32 <= byte < 127 and byte != 10}, set())
+
+    def test_the_output_limit_holds(self):
+        record = self.record("--isolation", "kernel", "--strace", "--output-limit", "2K", "--", "sh", "-c", "ls /usr/bin > /dev/null; echo done")
+        self.assertEqual((record["status"], record["stdout"], record["stderr_truncated"]), ("ok", "done\n", True))
+        self.assertLessEqual(len(record["stderr"]), 2048 + 200)
+        record = self.record("--isolation", "kernel", "--strace", "--output-limit", "2K", "--on-output-limit", "kill", "--", "ls", "/usr/bin")
+        self.assertEqual(record["status"], "output")
+
+    def test_other_tiers(self):
+        self.assert_refused(self.run_in("--strace", "--", "true"), 125, "--strace", "--isolation kernel")
+        ended = self.run_in("--isolation", "auto", "--trust", "own", "--explain", "--strace", "--", "true")
+        self.assertEqual(ended.status, 0, str(ended))
+        self.assertIn("kernel", ended.own_lines()[0])
 
 
 @both_callers

@@ -64,8 +64,10 @@ class Session:
 
 @both_callers
 class Terminals(Case):
+    tier = ("--isolation", "container")
+
     def shell(self, *options, size=(24, 80)) -> Session:
-        session = Session(self, "run", *options, "--tty", "-e", "PS1=ready>", "--", "bash", "--norc", "-i", size=size)
+        session = Session(self, "run", *self.tier, *options, "--tty", "-e", "PS1=ready>", "--", "bash", "--norc", "-i", size=size)
         session.expect("ready>")
         return session
 
@@ -156,13 +158,13 @@ class Terminals(Case):
         shell.expect(r"200000\r\nthe-end", patience=60)
 
     def test_named_limits_hold(self):
-        session = Session(self, "run", "--timeout", "700ms", "--tty", "--", "sleep", "60")
+        session = Session(self, "run", *self.tier, "--timeout", "700ms", "--tty", "--", "sleep", "60")
         self.assertEqual(session.end(), 124)
         self.assertIn("wall clock limit of 700 ms", session.seen)
         self.assertEqual(termios.tcgetattr(session.theirs), session.settings)
 
     def test_no_such_program(self):
-        session = Session(self, "run", "--tty", "--", "no-such-program")
+        session = Session(self, "run", *self.tier, "--tty", "--", "no-such-program")
         self.assertEqual(session.end(), 127)
         self.assertIn("command not found", session.seen)
 
@@ -171,6 +173,40 @@ class Terminals(Case):
         ended = subprocess.run(self.argv("run", "--tty", "--json", "--", "true"), stdin=subprocess.DEVNULL, capture_output=True,
                                env=self.environment(), check=False)
         self.assertIn(b"--tty and --json exclude each other", ended.stderr)
+
+
+@both_callers
+class KernelTerminals(Terminals):
+    """The same on a user-space kernel, whose own terminal it is."""
+
+    tier = ("--isolation", "kernel")
+
+    def test_a_full_screen_program(self):
+        shell = self.shell(size=(30, 100))
+        code = ("import os, termios, tty; before = termios.tcgetattr(0); tty.setraw(0); os.write(1, b'raw>'); "
+                "key = os.read(0, 8); termios.tcsetattr(0, termios.TCSADRAIN, before); print(key, os.get_terminal_size())")
+        shell.type(f"/usr/bin/python3 -c \"{code}\"\n")
+        shell.expect("raw>$")
+        shell.type("\x03")
+        shell.expect(r"b'\\x03' os.terminal_size\(columns=100, lines=30\)")
+
+    def test_the_last_output_arrives(self):
+        session = Session(self, "run", *self.tier, "--tty", "--", "sh", "-c", "seq 1 5000; exit 4")
+        session.expect(r"\n5000\r\n")
+        self.assertEqual(session.end(), 4)
+
+    def test_pipes_at_a_terminal(self):
+        """Without --tty a terminal of the caller's is a stream like others, and none inside."""
+        code = "read line; echo got $line; test -t 0 || test -t 1 || test -t 2 || echo no terminal; (: < /dev/tty) 2> /dev/null || echo none"
+        session = Session(self, "run", *self.tier, "--", "sh", "-c", code)
+        session.type("word\n")
+        session.expect(r"got word\r\nno terminal\r\nnone\r\n")
+        self.assertEqual(session.end(), 0)
+
+    def test_calls_are_traced_to_the_terminal(self):
+        session = Session(self, "run", *self.tier, "--tty", "--strace", "--", "true")
+        session.expect(r"\[2\] exit_group\(0\)\r\n")
+        self.assertEqual(session.end(), 0)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ class TreeState;
 class UnixSocketState;
 class WatchState;
 class ConsoleState;
+class ConsoleTerminal;
 struct ProcessorAnswers;
 class TerminalState;
 class RecordLockState;
@@ -46,6 +47,7 @@ struct ArenaRoots {
   TerminalState* terminals = nullptr;
   TextCache* texts = nullptr;
   ConsoleState* console = nullptr;
+  ConsoleTerminal* console_terminal = nullptr;  // null: the standard streams are pipes
   Lock epoll_links{LockRank::pair};               // ipc/epoll.h
   std::atomic<std::uint64_t> nameless_files = 0;  // numbers of pipes and sockets, given so far
   SandboxFacts* facts = nullptr;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -27,6 +28,7 @@ class ConsoleState {
 namespace {
 
 constexpr std::uint32_t kPipeMode = S_IFIFO | 0600;
+constexpr std::uint32_t kAtomicSize = PIPE_BUF;
 
 std::uint32_t* raw(std::atomic<std::uint32_t>& word) {
   return reinterpret_cast<std::uint32_t*>(&word);
@@ -130,7 +132,7 @@ class ConsoleOutput final : public ConsoleFile {
     shm::Stream& to = stream();
     to.writer_waits.store(1);
     if (to.is_ended.load() != 0) return POLLERR;
-    return to.written.load() - to.taken.load() < shm::Stream::kSize ? POLLOUT | POLLWRNORM : 0;
+    return room(to) >= kAtomicSize ? POLLOUT | POLLWRNORM : 0;
   }
 
   SysResult<std::uint64_t> write(Buffers& from, std::uint64_t*) override {
@@ -156,11 +158,17 @@ class ConsoleOutput final : public ConsoleFile {
   }
 
  private:
+  static std::uint32_t room(const shm::Stream& to) {
+    return shm::Stream::kSize - (to.written.load() - to.taken.load());
+  }
+
   SysResult<std::uint64_t> put(Buffers& from) {
     LockGuard guard(side().lock);
     shm::Stream& to = stream();
     const std::uint32_t written = to.written.load();
-    std::uint64_t count = shm::Stream::kSize - (written - to.taken.load());
+    std::uint64_t count = room(to);
+    // Up to PIPE_BUF bytes go out as one (pipe(7)).
+    if (count < from.left() && from.left() <= kAtomicSize) return 0ULL;
     if (count > from.left()) count = from.left();
     for (std::uint64_t done = 0; done < count;) {
       const std::uint64_t at = (written + done) % shm::Stream::kSize;

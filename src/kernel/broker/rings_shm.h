@@ -31,10 +31,6 @@ enum class Operation : std::uint32_t {
   list = 3,       // names and facts of a folder, as ListedName records in the content file
   fetch = 4,      // a regular file's contents into the content file
   read_live = 5,  // `arguments[0]`: offset; contents into `data`
-  terminal = 6,   // `arguments[0]`: descriptor 0 to 2, `arguments[1]`: request of ioctl_tty(2), its argument in `data`
-  make_folder = 7,  // for what is collected: below a writable place; `arguments[0]`: mode
-  write_file = 8,   // the same: `arguments[0]`: mode, `arguments[1]`: offset, `arguments[2]`: bytes of `data`
-  make_link = 9,    // the same: a symbolic link to the text in `data`
 };
 
 struct Facts {
@@ -104,7 +100,8 @@ struct Shared {
   End end;
   std::atomic<std::uint32_t> doorbell;  // futex: counts posted requests
   std::atomic<std::uint32_t> broker_waits;
-  std::atomic<std::uint32_t> guest_bell;  // futex: counts what the broker did to a stream
+  std::atomic<std::uint32_t> guest_bell;  // futex: counts what the broker did to a stream, and changes of `window`
+  std::atomic<std::uint32_t> window;      // of the caller's terminal: rows * 65536 + columns
   Stream streams[kStreams];
   Request requests[kRequests];
 };

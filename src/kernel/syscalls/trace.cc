@@ -291,7 +291,7 @@ bool is_traced_before(std::uint64_t number) {
 }
 
 void trace_call(std::uint64_t number, const SyscallArguments& arguments, const SyscallResult* result) {
-  char line[1024];
+  char line[kTraceLineMax];
   TextWriter to(line, sizeof line);
   (to << '[').decimal(current().tid) << "] ";
   const auto* const call =

@@ -7,6 +7,8 @@
 
 namespace belljar::kernel {
 
+inline constexpr std::size_t kTraceLineMax = 1024;
+
 // Where the lines go; without a newline at the end. Of the tier.
 void trace_line(std::string_view line);
 

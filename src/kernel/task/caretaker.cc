@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "kernel/broker/console.h"
+#include "kernel/broker/console_terminal.h"
 #include "kernel/broker/rings_shm.h"
 #include "kernel/entry/stop.h"
 #include "kernel/entry/thread_state.h"
@@ -58,6 +59,7 @@ void start_stream_helper() {
   while (true) {
     const std::uint32_t seen = bell.load();
     wake_console_waiters();
+    if (has_console_terminal()) move_console_terminal();
     host::futex(word_of(bell), FUTEX_WAIT, seen, nullptr, nullptr, 0);
   }
 }

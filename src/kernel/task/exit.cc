@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 
 #include "kernel/broker/broker_client.h"
+#include "kernel/broker/console_terminal.h"
 #include "kernel/entry/thread_state.h"
 #include "kernel/host/calls.h"
 #include "kernel/mm/address_space.h"
@@ -31,9 +32,11 @@ int status_of(int wait_status) {
 
 // The program itself has ended, and with it the sandbox: the broker passes on what is still to be printed.
 void report_end(int wait_status) {
+  const std::uint32_t kind = WIFEXITED(wait_status) ? shm::End::kExited : shm::End::kSignalled;
   shm::End& end = shared_with_broker().end;
+  if (has_console_terminal()) return end_after_console_terminal(kind, status_of(wait_status));
   end.code = status_of(wait_status);
-  end.kind.store(WIFEXITED(wait_status) ? shm::End::kExited : shm::End::kSignalled);
+  end.kind.store(kind);
   ring_broker();
 }
 

@@ -12,6 +12,7 @@
 #include "kernel/arena/roots.h"
 #include "kernel/broker/broker_client.h"
 #include "kernel/broker/console.h"
+#include "kernel/broker/console_terminal.h"
 #include "kernel/entry/stop.h"
 #include "kernel/entry/thread_state.h"
 #include "kernel/fs/dev.h"
@@ -85,6 +86,11 @@ SysResult<Places> make_tree(const shm::Boot& boot) {
 }
 
 SysResult<void> open_streams(Task& task) {
+  if (has_console_terminal()) {
+    const Ref<File> terminal = TRY(open_console_terminal());
+    for (int i = 0; i < 3; ++i) TRY(task.files->add(terminal, CloseOnExec::no));
+    return {};
+  }
   for (const shm::StreamIndex index : {shm::kStdin, shm::kStdout, shm::kStderr}) {
     TRY(task.files->add(open_console(index), CloseOnExec::no));
   }
@@ -164,6 +170,7 @@ SysResult<void> execute_first_that_is_there(const HostFacts& facts, Texts& texts
   state.frame = &frame;
   const shm::Boot& boot = shared_with_broker().boot;
   Texts texts;
+  if (has_console_terminal()) take_console_terminal();
   SysResult<void> result = make_home(task, texts.next());
   const std::string_view working_folder = texts.next();
   if (result) result = change_to_working_folder(task, working_folder);
@@ -190,6 +197,7 @@ void start_first_process(const HostFacts& facts) {
   note_facts(boot, facts);
   measure_extended_state();
   make_console();
+  if (boot.is_terminal != 0 && !make_console_terminal(boot.uid, boot.gid)) stop_sandbox("no memory for the terminal");
   const auto places = make_tree(boot);
   const auto task = places ? make_first_task(boot) : SysResult<Task*>(std::unexpected(places.error()));
   if (!task || !open_streams(**task)) stop_sandbox("no memory for the first process");

@@ -54,6 +54,8 @@ class Terminal final : public Counted {
   bool is_hung_up(std::uint32_t generation);
 
   // ---- terminal_calls.cc: ioctl_tty(2) ----
+  // SIGWINCH to the foreground where it changes.
+  void set_window(const WindowSize& window);
   SysResult<std::uint64_t> ioctl(std::uint32_t request, std::uint64_t argument, bool is_master);
 
   // ---- job_control.cc ----
@@ -89,7 +91,6 @@ class Terminal final : public Counted {
 
   SysResult<std::uint64_t> get_settings(std::uint64_t to);
   SysResult<std::uint64_t> set_settings(std::uint64_t from, bool flushes);
-  SysResult<std::uint64_t> set_window(std::uint64_t from);
   SysResult<std::uint64_t> ioctl_job(std::uint32_t request, std::uint64_t argument, bool is_master);
   SysResult<std::uint64_t> ioctl_line(std::uint32_t request, std::uint64_t argument, bool is_master);
   SysResult<std::uint64_t> ioctl_master(std::uint32_t request, std::uint64_t argument);

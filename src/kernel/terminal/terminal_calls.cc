@@ -33,17 +33,15 @@ SysResult<std::uint64_t> Terminal::set_settings(std::uint64_t from, bool flushes
   return 0;
 }
 
-SysResult<std::uint64_t> Terminal::set_window(std::uint64_t from) {
-  const auto window = TRY(copy_in<WindowSize>(from));
+void Terminal::set_window(const WindowSize& window) {
   {
     LockGuard guard(lock_);
     const bool is_same = window.rows == window_.rows && window.columns == window_.columns &&
                          window.width == window_.width && window.height == window_.height;
     window_ = window;
-    if (is_same) return 0;
+    if (is_same) return;
   }
   signal_foreground(signal_bit(SIGWINCH));
-  return 0;
 }
 
 SysResult<std::uint64_t> Terminal::flush(std::uint64_t which) {
@@ -111,8 +109,11 @@ SysResult<std::uint64_t> Terminal::ioctl_line(std::uint32_t request, std::uint64
       TRY_VOID(copy_out(argument, window));
       return 0;
     }
-    case TIOCSWINSZ:
-      return set_window(argument);
+    case TIOCSWINSZ: {
+      const auto window = TRY(copy_in<WindowSize>(argument));
+      set_window(window);
+      return 0;
+    }
     case TCFLSH:
       if (!is_master) TRY_VOID(check_foreground(SIGTTOU));
       return flush(argument);

@@ -52,8 +52,11 @@ namespace {
 // The others init makes itself (init_child.cc), while this process plans.
 constexpr std::uint64_t kNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
 
-// The kernel's caretaker and the helper for streams; the broker's four threads and the cache's keeper.
-constexpr std::uint64_t kKernelTasks = 7;
+// The kernel's caretaker and the helper for streams; the broker's four threads, and one more for a terminal; the
+// cache's keeper.
+std::uint64_t kernel_tasks(const SandboxSpec& spec) {
+  return spec.terminal ? 8 : 7;
+}
 
 std::string new_cgroup_name(const OwnStat& own) {
   static std::atomic<unsigned> count = 0;
@@ -443,7 +446,7 @@ void ContainerSandbox::read_group_usage() {
   exit_.usage.memory_peak_bytes = usage->memory_peak_bytes;
   exit_.usage.memory_peak_is_sampled = usage->memory_peak_is_sampled;
   exit_.usage.oom_kills = usage->oom_kills;
-  const std::uint64_t own = 1 + (plan_.user_kernel ? kKernelTasks : 0);  // init, and a user-space kernel's
+  const std::uint64_t own = 1 + (plan_.user_kernel ? kernel_tasks(spec_) : 0);  // init, and a user-space kernel's
   exit_.usage.processes_peak = usage->tasks_peak > own ? usage->tasks_peak - own : 0;
   exit_.hit_memory_limit = usage->oom_kills > 0;
   exit_.hit_tasks_limit = usage->task_refusals > 0;
@@ -636,6 +639,7 @@ class Starter {
       kernel_->memory_bytes = limits.memory.value;
       kernel_->tasks = limits.tasks.value;
       kernel_->cpus = static_cast<unsigned>(CPU_COUNT(&cpus_));
+      kernel_->traces_calls = sandbox_->spec_.traces_calls;
       open_content_cache();
       plan.user_kernel = std::move(kernel_);
     }
@@ -942,7 +946,7 @@ class Starter {
   }
 
   // Tasks of a user-space kernel and its broker that are none of the program's.
-  std::uint64_t own_tasks() const { return kernel_ || sandbox_->plan_.user_kernel ? kKernelTasks : 0; }
+  std::uint64_t own_tasks() const { return kernel_ || sandbox_->plan_.user_kernel ? kernel_tasks(sandbox_->spec_) : 0; }
 
   std::unique_ptr<ContainerSandbox> sandbox_;
   std::optional<UserKernel> kernel_;
@@ -963,6 +967,11 @@ class ContainerTier final : public Tier {
   std::string_view name() const override { return "container"; }
   std::vector<WallReport> probe() const override { return assess_walls(host_facts(caller_privilege())); }
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
+    if (spec.traces_calls) {
+      return fail(ErrorCode::usage,
+                  "--strace shows what a user-space kernel answers, which the container tier has none of; use "
+                  "--isolation kernel");
+    }
     return Starter(spec).start();
   }
   Result<SandboxSpec> trial() const override {

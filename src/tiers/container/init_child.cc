@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -191,9 +192,9 @@ int become_program(const InitPlan& plan, const ProgramStreams& streams, const Ke
       (plan.report_write >= 0 && ::dup2(report, kReportFd) < 0)) {
     return errno;
   }
+  if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   if (kernel.broker >= 0) return become_broker(plan, kernel);
   if (::syscall(SYS_close_range, plan.report_write >= 0 ? kReportFd + 1 : kReportFd, ~0U, 0) != 0) return errno;
-  if (streams.is_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return errno;
   int error = ENOENT;
   for (const char* path : plan.exec_paths) {
     ::execve(path, plan.arguments, plan.environment);
@@ -350,6 +351,13 @@ ProgramStreams make_streams(const InitPlan& plan) {
   const int terminal = check(plan, kStep, errno_result(::fcntl(peer, F_DUPFD_CLOEXEC, 3)));
   ::close(peer);
   check(plan, kStep, errno_result(::fchown(terminal, kSandboxUid, kSandboxUid)));
+  if (plan.kernel_fds > 0) {
+    // The user-space kernel's own terminal does to characters what there is to do.
+    termios settings{};
+    check(plan, kStep, errno_result(::tcgetattr(terminal, &settings)));
+    ::cfmakeraw(&settings);
+    check(plan, kStep, errno_result(::tcsetattr(terminal, TCSANOW, &settings)));
+  }
   const winsize size{plan.terminal->rows, plan.terminal->columns, 0, 0};
   check(plan, kStep, errno_result(::ioctl(terminal, TIOCSWINSZ, &size)));
   hand_over(plan, kStep, FrameKind::terminal, {&ours, 1});

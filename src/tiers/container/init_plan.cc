@@ -130,6 +130,7 @@ Result<void> InitPlanMemory::fill(const StartPlan& from) {
     to.kernel_memory_bytes = from.user_kernel->memory_bytes;
     to.kernel_tasks = from.user_kernel->tasks;
     to.kernel_cpus = from.user_kernel->cpus;
+    to.kernel_traces_calls = from.user_kernel->traces_calls;
   }
   to.own_arguments = from.own_arguments;
   to.own_environment = from.own_environment;

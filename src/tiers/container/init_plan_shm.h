@@ -98,6 +98,7 @@ struct InitPlan {
   std::uint64_t kernel_memory_bytes = 0;  // of a user-space kernel: see UserKernel
   std::uint64_t kernel_tasks = 0;
   unsigned kernel_cpus = 0;
+  bool kernel_traces_calls = false;
   MemoryArea own_arguments;
   MemoryArea own_environment;
 

@@ -74,6 +74,7 @@ struct UserKernel {
   std::uint64_t memory_bytes = 0;
   std::uint64_t tasks = 0;
   unsigned cpus = 1;
+  bool traces_calls = false;
 };
 
 // A part of this process's memory.

@@ -63,7 +63,12 @@ class TextArea {
   std::size_t used_ = 0;
 };
 
-void describe(const InitPlan& plan, shm::Boot* boot) {
+void describe(const InitPlan& plan, shm::Shared* to) {
+  shm::Boot* const boot = &to->boot;
+  if (plan.terminal) {
+    boot->is_terminal = 1;
+    to->window.store(std::uint32_t{plan.terminal->rows} << 16 | plan.terminal->columns);
+  }
   boot->uid = plan.ids.uid;
   boot->gid = plan.ids.gid;
   boot->tmp_bytes = std::strtoull(plan.tmp_size, nullptr, 10);
@@ -73,6 +78,7 @@ void describe(const InitPlan& plan, shm::Boot* boot) {
   boot->open_files = plan.open_files;
   boot->file_size = plan.file_size;
   boot->cpus = plan.kernel_cpus;
+  boot->trace = plan.kernel_traces_calls ? 1 : 0;
   const std::span<const sock_filter> filter = kernel_profile().program;
   if (filter.size() > shm::Boot::kFilterMost) give_up(plan, kStep, -E2BIG);
   std::ranges::copy(filter, boot->filter);
@@ -164,7 +170,7 @@ KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   void* const shared = ::mmap(nullptr, kernel::kRingsSize, PROT_READ | PROT_WRITE, MAP_SHARED, parts.arena, 0);
   if (shared == MAP_FAILED) give_up(plan, kStep, -errno);
   parts.shared = shared;
-  describe(plan, &static_cast<shm::Shared*>(shared)->boot);
+  describe(plan, static_cast<shm::Shared*>(shared));
   char path[] = "/proc/self/fd/0000000000";
   char* digit = path + sizeof path - 1;
   for (int number = parts.content, i = 0; i < 10; ++i, number /= 10) *--digit = static_cast<char>('0' + number % 10);

@@ -71,6 +71,13 @@ int run(std::span<const std::string> folders) {
   if (!shared.map()) return kEndedOtherwise;
   Files files;
   if (!files.open(keeper)) return kEndedOtherwise;
+  if (::isatty(STDIN_FILENO) == 1) {
+    sigset_t changes;
+    ::sigemptyset(&changes);
+    ::sigaddset(&changes, SIGWINCH);
+    ::sigprocmask(SIG_BLOCK, &changes, nullptr);
+    std::thread([&] { follow_window(shared); }).detach();
+  }
   std::thread input([&] { carry_input(shared); });
   std::thread output([&] { carry_output(shared, kernel::shm::kStdout); });
   std::thread errors([&] { carry_output(shared, kernel::shm::kStderr); });

@@ -1,5 +1,7 @@
 #include "tiers/kernel/broker_streams.h"
 
+#include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +19,21 @@ void ring_guests(Shared& shared, std::atomic<std::uint32_t>& waits) {
 }
 
 }  // namespace
+
+void follow_window(Shared& shared) {
+  sigset_t changes;
+  ::sigemptyset(&changes);
+  ::sigaddset(&changes, SIGWINCH);
+  while (true) {
+    winsize size{};
+    if (::ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0) {
+      shared.area().window.store(std::uint32_t{size.ws_row} << 16 | size.ws_col);
+      shared.area().guest_bell.fetch_add(1);
+      wake(shared.area().guest_bell);
+    }
+    ::sigwaitinfo(&changes, nullptr);
+  }
+}
 
 void carry_input(Shared& shared) {
   Stream& stream = shared.area().streams[kernel::shm::kStdin];

@@ -29,7 +29,6 @@ Result<void> check_supported(const SandboxSpec& spec) {
   if (!spec.allow.empty()) return not_here("--allow");
   if (!spec.workspace.empty()) return not_here("--workspace");
   if (!spec.collect.empty()) return not_here("--collect");
-  if (spec.terminal) return not_here("--tty");
   for (const MountSpec& mount : spec.mounts) {
     if (mount.access == MountAccess::read_write) {
       return not_here(fmt::format("--mount {}:{}:rw", mount.source, mount.target));

@@ -57,6 +57,7 @@ Result<void> check_spec(const SandboxSpec& spec) {
   if (!spec.workdir.empty())
     return refuse("--workdir", "has no working folder, for WASI has none; give absolute paths");
   if (spec.terminal) return refuse("--tty", "has no terminals, for WASI has none; use pipes");
+  if (spec.traces_calls) return refuse("--strace", "has no system calls, for WASI has none; use --isolation kernel");
   if (!spec.command.empty()) return refuse("-- COMMAND", "runs a file of this host: belljar run --isolation wasm FILE");
   return check_limits(spec.limits);
 }

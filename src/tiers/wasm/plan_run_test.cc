@@ -52,6 +52,7 @@ TEST(CheckSpec, RefusesByName) {
   EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.hidden_paths = {"/x"}; }), "--hide");
   EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.workdir = "/x"; }), "--workdir");
   EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.terminal.emplace(); }), "--tty");
+  EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.traces_calls = true; }), "--strace");
   EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.command = {"true"}; }), "-- COMMAND");
   EXPECT_EQ(refusal([](SandboxSpec& spec) { spec.limits.net_size.source = LimitSource::named; }), "--net-size");
 }
