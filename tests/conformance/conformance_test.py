@@ -62,14 +62,9 @@ ALLOWED: dict[tuple[str, str], dict[str, str]] = {
     ("kernel", "clocks"): {"memory counts:": "free memory is an estimate"},
     ("kernel", "file_mappings"): {
         start: "the host maps the whole range of a file, so that what lies past its end reads as zeros"
-        for start in ("past the last page:", "what was past the end is zero:", "cut:")} | {
-        start: "the host's mprotect(2) does not know how the file was opened"
-        for start in ("made writable later:", "write to it:")},
+        for start in ("past the last page:", "what was past the end is zero:", "cut:")},
     ("kernel", "memory"): {start: "as file_mappings: past its end a file's mapping reads as zeros"
                            for start in ("past the end:", "truncated below:")},
-    ("kernel", "passing"): {start: "what comes with a message is told one receive late"
-                            for start in ("first:", "second:", "peeked and taken:")},
-    ("kernel", "processes"): {"being written:": "a file that is open for writing can be executed"},
     ("kernel", "python_system.py"): {"True ": "the most memory that children had is not told"},
     ("kernel", "rename"): {"the root:": "it is busy, and here on the same file system"},
     ("kernel", "unix_datagrams"): {"bind twice:": "EINVAL, as for stream sockets"},

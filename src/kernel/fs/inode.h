@@ -117,6 +117,8 @@ class Inode : public Counted {
   virtual SysResult<Ref<Inode>> make_nameless(std::uint32_t mode, const Credentials& who);
   // Of such a file: link(2) may give it a name.
   virtual void let_link() {}
+  // Somebody has it open for writing: it is not executed then (ETXTBSY).
+  virtual bool is_open_for_writing() const { return false; }
   // Writing to it is EROFS.
   virtual bool is_read_only() const { return false; }
 

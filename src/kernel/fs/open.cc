@@ -8,6 +8,7 @@
 #include "kernel/fs/dentry_cache.h"
 #include "kernel/fs/inode_file.h"
 #include "kernel/fs/watches.h"
+#include "kernel/task/process.h"
 
 namespace belljar::kernel {
 namespace {
@@ -36,6 +37,17 @@ SysResult<void> check_open(const Inode& inode, std::uint32_t flags, const Creden
   TRY_VOID(check_access(inode, wanted, who));
   if ((flags & O_NOATIME) != 0 && !owns(inode, who)) return error(EPERM);
   return {};
+}
+
+// A process runs it.
+bool is_running(const Inode& inode) {
+  LockGuard guard(tasks_lock());
+  for (const Process* process = next_process(0); process != nullptr; process = next_process(process->pid)) {
+    const Dentry* const executable = process->executable.get();
+    if (process->state != ProcessState::zombie && executable != nullptr && executable->inode.get() == &inode)
+      return true;
+  }
+  return false;
 }
 
 enum class Made : bool { no, yes };
@@ -133,6 +145,8 @@ SysResult<Ref<File>> open_dentry(Ref<Dentry> dentry, const OpenHow& how, const C
   }
   if ((how.flags & kTmpFile) != 0) return open_nameless(dentry, how, who);
   TRY_VOID(check_open(*dentry->inode, how.flags, who));
+  const bool may_run = dentry->inode->is_regular() && (dentry->inode->mode & 0111) != 0;
+  if ((how.flags & O_ACCMODE) != O_RDONLY && may_run && is_running(*dentry->inode)) return error(ETXTBSY);
   return open_checked(std::move(dentry), how.flags, Made::no);
 }
 

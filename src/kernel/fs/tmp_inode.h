@@ -76,7 +76,9 @@ class TmpFile final : public TmpInode {
   std::uint32_t seals();
   // `is_mapped`: somewhere, as far as is known.
   SysResult<void> add_seals(std::uint32_t seals, bool is_mapped);
-  std::atomic<std::uint32_t> open_count = 0;  // of open files
+  std::atomic<std::uint32_t> open_count = 0;    // of open files
+  std::atomic<std::uint32_t> writer_count = 0;  // and of those that may write, but for memory files
+  bool is_open_for_writing() const override { return writer_count != 0; }
   // Of memfd_create(2): seals can be added.
   void allow_seals() { seals_ = 0; }
   void let_link() override { is_linkable_ = true; }

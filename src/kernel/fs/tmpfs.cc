@@ -36,10 +36,17 @@ SysResult<void> take(std::atomic<std::uint64_t>& used, std::uint64_t count, std:
 // An open regular file of tmpfs.
 class TmpOpenFile final : public InodeFile {
  public:
-  TmpOpenFile(Ref<Inode> inode, Ref<Dentry> dentry) : InodeFile(std::move(inode), std::move(dentry)) {
+  enum class Keeps : bool { open, from_execution };  // execve(2) of a file that is open for writing is ETXTBSY
+
+  TmpOpenFile(Ref<Inode> inode, Ref<Dentry> dentry, Keeps keeps)
+      : InodeFile(std::move(inode), std::move(dentry)), writers_(keeps == Keeps::from_execution ? 1 : 0) {
     ++file().open_count;
+    file().writer_count += writers_;
   }
-  ~TmpOpenFile() override { --file().open_count; }
+  ~TmpOpenFile() override {
+    --file().open_count;
+    file().writer_count -= writers_;
+  }
 
   bool is_seekable() const override { return true; }
   SysResult<std::uint64_t> read(Buffers& to, std::uint64_t* position) override {
@@ -74,6 +81,8 @@ class TmpOpenFile final : public InodeFile {
 
  private:
   TmpFile& file() const { return static_cast<TmpFile&>(*inode()); }
+
+  std::uint32_t writers_;
 };
 
 constexpr std::uint32_t kModeBits = 07777;
@@ -190,8 +199,10 @@ SysResult<void> TmpLink::set_target(std::string_view text) {
   return {};
 }
 
-SysResult<Ref<File>> TmpFile::open(Ref<Dentry> dentry, std::uint32_t) {
-  auto file = make_ref<TmpOpenFile>(Ref<Inode>::of(this), std::move(dentry));
+SysResult<Ref<File>> TmpFile::open(Ref<Dentry> dentry, std::uint32_t flags) {
+  using Keeps = TmpOpenFile::Keeps;
+  const Keeps keeps = (flags & O_ACCMODE) != O_RDONLY ? Keeps::from_execution : Keeps::open;
+  auto file = make_ref<TmpOpenFile>(Ref<Inode>::of(this), std::move(dentry), keeps);
   if (!file) return error(ENOMEM);
   return Ref<File>(std::move(file));
 }
@@ -226,7 +237,7 @@ SysResult<Ref<File>> make_memory_file(Ref<TmpSpace> space, std::string_view name
   TRY_VOID(dentry->set_name(writer.text()));
   dentry->inode = inode;
   dentry->is_unlinked = true;
-  auto file = make_ref<TmpOpenFile>(Ref<Inode>(std::move(inode)), std::move(dentry));
+  auto file = make_ref<TmpOpenFile>(Ref<Inode>(std::move(inode)), std::move(dentry), TmpOpenFile::Keeps::open);
   if (!file) return error(ENOMEM);
   file->set_flags(O_RDWR | kLargeFileFlag);
   return Ref<File>(std::move(file));

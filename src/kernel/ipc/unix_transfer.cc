@@ -167,7 +167,8 @@ SysResult<UnixSocket::Took> UnixSocket::take_bytes(Buffers& to, Incoming& incomi
   Took took = Took::nothing;
   for (UnixMessage* message = messages_.first; message != nullptr && to.left() > 0 && !incoming.files;) {
     UnixMessage* const next = message->next;
-    if (message->files && !has_rights) return took == Took::nothing ? Took::needs_rights : took;
+    // A second look, for these, goes on where the first one took the bytes away.
+    if (message->files && !has_rights) return Took::needs_rights;
     // Bytes of different writers are told apart where the reader asked who they are.
     const bool tells = incoming.has_sender && passes_credentials.load(std::memory_order_relaxed);
     if (tells && !is_same_sender(incoming.sender, message->sender)) return Took::something;
@@ -215,10 +216,14 @@ SysResult<UnixSocket::Took> UnixSocket::take(Buffers& to, Incoming& incoming, Me
 
 SysResult<UnixSocket::Took> UnixSocket::take_unlocked(Buffers& to, Incoming& incoming) {
   MessageList done;
-  SysResult<Took> took = take(to, incoming, done, false);
+  const std::uint64_t before = incoming.size;
+  // A peek leaves the bytes, so that there is one look only.
+  SysResult<Took> took = incoming.is_peek ? Took::needs_rights : take(to, incoming, done, false);
   if (took && *took == Took::needs_rights) {
+    const bool has_taken = incoming.size != before;
     LockGuard rights(UnixCollection::lock());
     took = take(to, incoming, done, true);
+    if (has_taken) took = Took::something;
   }
   free_messages(done);
   return took;

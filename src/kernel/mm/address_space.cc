@@ -86,7 +86,8 @@ void forget_range(std::uint64_t begin, std::uint64_t end) {
 
 bool continues(const MemoryArea& left, const MemoryArea& right) {
   return left.end == right.begin && left.file == right.file && left.protection == right.protection &&
-         left.kind == right.kind && left.is_shared == right.is_shared && left.is_patched == right.is_patched &&
+         left.kind == right.kind && left.is_shared == right.is_shared && left.is_read_only == right.is_read_only &&
+         left.is_patched == right.is_patched &&
          (left.file == nullptr || left.offset + (left.end - left.begin) == right.offset);
 }
 
@@ -186,6 +187,7 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   area.protection = static_cast<std::uint32_t>(request.protection & (PROT_READ | PROT_WRITE | PROT_EXEC));
   area.kind = request.file != nullptr ? MemoryArea::Kind::file : request.kind;
   area.is_shared = is_shared;
+  area.is_read_only = is_shared && request.file != nullptr && !request.file->is_writable();
   area.image_id = source.file.image_id;
   area.is_patched = is_patched;
   note_area(area);
@@ -211,6 +213,9 @@ SysResult<void> protect_memory(std::uint64_t address, std::uint64_t size, int pr
   if (!is_guest_range(address, size)) return error(ENOMEM);
   LockGuard guard(lock);
   if (area_count + 2 > kAreasMost) return error(ENOMEM);
+  for (std::size_t i = index_of(address); i < area_count && areas()[i].begin < address + size; ++i) {
+    if ((protection & PROT_WRITE) != 0 && areas()[i].is_read_only) return error(EACCES);
+  }
   const long result = host::mprotect(address, size, protection);
   if (result < 0) return error(static_cast<int>(-result));
   split_at(address);

@@ -19,6 +19,7 @@ struct MemoryArea {
   std::uint32_t protection = 0;
   Kind kind = Kind::anonymous;
   bool is_shared = false;
+  bool is_read_only = false;   // shared, of a file that was not opened for writing
   bool is_patched = false;     // text of the text cache is mapped in place of the file's
   std::uint64_t image_id = 0;  // of a file of the image
 };

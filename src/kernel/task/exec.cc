@@ -49,6 +49,7 @@ SysResult<Executable> open_executable(std::string_view path, const Ref<Dentry>& 
   if (!inode->is_regular()) return error(EACCES);
   TRY_VOID(check_access(*inode, X_OK, task.credentials));
   if ((inode->mode & 0111) == 0) return error(EACCES);
+  if (inode->is_open_for_writing()) return error(ETXTBSY);
   executable.file = TRY(inode->open(executable.dentry, 0));
   return executable;
 }
@@ -289,6 +290,12 @@ struct Plans {
   ElfPlan interpreter;
 };
 
+// Before others can see by anything that it runs: it can't be written to from then on (ETXTBSY).
+void note_executable(Process& process, Ref<Dentry> executable) {
+  LockGuard guard(tasks_lock());
+  std::swap(process.executable, executable);
+}
+
 SysResult<void> execute_elf(Executable executable, Plans& plans, std::string_view path, ExecStrings& arguments,
                             ExecStrings& environment) {
   Task& task = current();
@@ -302,6 +309,7 @@ SysResult<void> execute_elf(Executable executable, Plans& plans, std::string_vie
   if (task.vfork_return != nullptr) TRY_VOID(part_from_vfork_parent(task));
   TRY_VOID(become_only_thread(task));
   // From here on there is no way back: what fails ends the process.
+  note_executable(*task.process, executable.dentry);
   if (!load_program(executable, plans.program, interpreter, plans.interpreter, path, arguments, environment)) {
     LockGuard guard(tasks_lock());
     begin_exit(*task.process, SIGKILL);
@@ -313,7 +321,6 @@ SysResult<void> execute_elf(Executable executable, Plans& plans, std::string_vie
   timers_at_exec(*task.process);
   reset_signals(task);
   task.clear_child_tid = task.robust_list = 0;
-  task.process->executable = executable.dentry;
   set_name(task, path);
   return {};
 }

@@ -148,8 +148,29 @@ static void credentials(void) {
   CALL("another's", sendmsg(pair[0], &message, 0));
 }
 
+// Bytes before a descriptor come with it where there is room; bytes after it do not.
+static void in_a_stream(void) {
+  int pair[2], got[8];
+  MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+  MUST(write(pair[0], "ab", 2));
+  MUST(send_files(pair[0], pair, 1));
+  MUST(write(pair[0], "cd", 2));
+  char bytes[8] = "", control[ROOM];
+  struct iovec part = {bytes, sizeof bytes};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = ROOM};
+  FACT("peeked", recvmsg(pair[1], &message, MSG_PEEK) > 0);
+  for (int i = 0; i < 2; ++i) {
+    memset(bytes, 0, sizeof bytes);
+    message.msg_controllen = ROOM;
+    FACT("bytes", recvmsg(pair[1], &message, 0));
+    const struct cmsghdr* head = CMSG_FIRSTHDR(&message);
+    printf("%s with %d\n", bytes, head == NULL ? 0 : (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof *got));
+  }
+}
+
 int main(void) {
   files();
+  in_a_stream();
   boundaries();
   lives();
   credentials();

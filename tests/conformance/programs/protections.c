@@ -1,4 +1,5 @@
 // Protections: mprotect on parts, faults and what siginfo tells, execution, guard pages, fixed mappings.
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdint.h>
@@ -92,6 +93,25 @@ static void fixed(void) {
   CALL("unmap nothing", munmap(map, 0));
 }
 
+// A shared mapping of a file can't be given what the file was not opened for.
+static void of_files(void) {
+  const int made = MUST(open("file", O_CREAT | O_RDWR, 0600));
+  MUST(ftruncate(made, 2 * PAGE));
+  const int fd = MUST(open("file", O_RDONLY));
+  char* shared = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, fd, 0);
+  char* own = mmap(NULL, 2 * PAGE, PROT_READ, MAP_PRIVATE, fd, 0);
+  char* writable = mmap(NULL, 2 * PAGE, PROT_READ, MAP_SHARED, made, 0);
+  CALL("shared, for writing", mprotect(shared, PAGE, PROT_READ | PROT_WRITE));
+  CALL("its second page", mprotect(shared + PAGE, PAGE, PROT_WRITE));
+  CALL("nothing at all", mprotect(shared, PAGE, PROT_NONE));
+  CALL("private", mprotect(own, PAGE, PROT_READ | PROT_WRITE));
+  CALL("of a file open for both", mprotect(writable, PAGE, PROT_READ | PROT_WRITE));
+  writable[0] = 'w';
+  own[0] = 'o';
+  CALL("to be read", mprotect(shared, PAGE, PROT_READ));
+  printf("shared %c, private %c\n", shared[0], own[0]);
+}
+
 static void across_fork(void) {
   char* map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   char* shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -118,5 +138,6 @@ int main(void) {
   parts();
   code_pages();
   fixed();
+  of_files();
   across_fork();
 }

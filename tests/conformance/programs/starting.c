@@ -120,6 +120,32 @@ static void files(void) {
   CALL("empty path", execve("", none, environ));
 }
 
+// ETXTBSY: what is being written is not executed, and what runs is not written to.
+static void busy(void) {
+  FACT("copy", system("cp /bin/sleep busy && chmod 755 busy"));
+  const int writer = MUST(open("busy", O_RDWR));
+  CALL("open for writing", execl("./busy", "busy", "0", NULL));
+  close(writer);
+  int ends[2];
+  MUST(pipe2(ends, O_CLOEXEC));
+  const int pid = MUST(fork());
+  if (pid == 0) {
+    execl("./busy", "busy", "60", NULL);
+    _exit(1);
+  }
+  close(ends[1]);
+  char byte;
+  FACT("it was executed", read(ends[0], &byte, 1));
+  CALL("write to it", open("busy", O_WRONLY));
+  CALL("cut it", open("busy", O_WRONLY | O_TRUNC));
+  CALL("read it", open("busy", O_RDONLY));
+  MUST(rename("busy", "busy too"));
+  CALL("by another name", open("busy too", O_RDWR));
+  MUST(kill(pid, SIGKILL));
+  FACT("end", status_of(pid));
+  CALL("write afterwards", open("busy too", O_WRONLY));
+}
+
 static void pidfds(void) {
   const int pid = MUST(fork());
   if (pid == 0) {
@@ -147,5 +173,6 @@ int main(void) {
   spawns();
   vforks();
   files();
+  busy();
   pidfds();
 }
