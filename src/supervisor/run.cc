@@ -362,7 +362,15 @@ class Takings {
   // Also of a program that was killed: what it had written is there.
   Result<void> take(const SandboxSpec& spec, RunningSandbox& sandbox, int cancel_fd, Outcome* outcome) {
     if (spec.collect.empty() && !workspace_) return {};
-    const std::vector<WritablePlace> writable = TRY(sandbox.take_writable_places());
+    auto taken = sandbox.take_writable_places();
+    if (!taken && taken.error().code == ErrorCode::bad_collect) {
+      for (const CollectSpec& collect : spec.collect) {
+        outcome->files_skipped.push_back({collect.source, taken.error().message});
+      }
+      outcome->files_truncated = true;
+      return {};
+    }
+    const std::vector<WritablePlace> writable = TRY(std::move(taken));
     std::vector<CollectPlace> places;
     for (const WritablePlace& place : writable) {
       if (place.kind == WritablePlace::Kind::own) places.push_back({place.path, place.folder.get()});

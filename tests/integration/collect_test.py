@@ -17,6 +17,11 @@ def tree(folder: Path) -> dict[str, bytes | None]:
 
 @both_callers
 class Collect(Case):
+    tier: tuple[str, ...] = ()
+
+    def run_in(self, *arguments, **options):
+        return super().run_in(*self.tier, *arguments, **options)
+
     def make(self, name: str) -> Path:
         path = self.folder / name
         path.mkdir()
@@ -120,7 +125,7 @@ class Collect(Case):
             self.assertEqual((self.folder / status / "f").read_text(), "kept\n", status)
 
     def test_after_ctrl_c(self):
-        process = self.start("run", "--collect", "/out:./results", "--", "sh", "-c", "echo kept > /out/f; echo ready; sleep 60")
+        process = self.start("run", *self.tier, "--collect", "/out:./results", "--", "sh", "-c", "echo kept > /out/f; echo ready; sleep 60")
         self.assertEqual(process.stdout.readline(), b"ready\n")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)
@@ -190,6 +195,43 @@ class Collect(Case):
     def test_a_thousand_files(self):
         self.collect("cd /out; for i in $(seq 1000); do echo $i > f$i; done")
         self.assertEqual(tree(self.results), {f"f{number}": f"{number}\n".encode() for number in range(1, 1001)})
+
+
+@both_callers
+class CollectFromKernel(Collect):
+    """The same from the memory of a user-space kernel."""
+
+    tier = ("--isolation", "kernel")
+
+    # Mounts that can be written to are not there yet.
+    def test_beside_mounts(self):
+        data = self.make("data")
+        self.write("data/f", "host")
+        ended = self.run_in("--mount", f"{data}:/out/data", "--collect", "/out:./results", "--", "sh", "-c", "echo x > /out/mine; cat /out/data/f")
+        self.assertEqual((ended.status, ended.text, ended.own_lines()), (0, "host", ['belljar: not collected: "/out/data": mounted from the host']))
+        self.assertEqual(tree(self.results), {"mine": b"x\n"})
+
+    def test_into_a_mounted_folder(self):
+        results = self.make("results")
+        self.write("results/f", "1\n")
+        ended = self.run_in("--mount", f"{results}:/r", "--collect", "/out:./results", "--", "sh", "-c", "cat /r/f > /out/f; echo 3 > /out/g")
+        self.assertEqual(ended.status, 125)
+        self.assertEqual(tree(results), {"f": b"1\n", "g": b"3\n"})
+
+    def test_all_kinds_of_files(self):
+        ended = self.run_in("--collect", "/out:./results", "--", "sh", "-c",
+                            "cd /out; mkfifo p; ln -s x l; echo 1 > a; ln a b; mkdir d; python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")'; "
+                            "head -c 300000 /dev/urandom > r; cp r d/r; rm -rf ~; cmp r d/r")
+        self.assertEqual(ended.status, 0, str(ended))
+        self.assertEqual(sorted(line.split(": ", 2)[2] for line in ended.own_lines()),
+                         ['"/out/l": a symbolic link', '"/out/p": a named pipe', '"/out/s": a socket'])
+        found = tree(self.results)
+        self.assertEqual((sorted(found), found["a"], found["b"]), (["a", "b", "d", "d/r", "r"], b"1\n", b"1\n"))
+        self.assertEqual((len(found["r"]), found["r"]), (300_000, found["d/r"]))
+
+    def test_mapped_files(self):
+        self.collect("python3 -c 'import mmap; f = open(\"/out/m\", \"w+b\"); f.truncate(20000); m = mmap.mmap(f.fileno(), 20000); m[9000:9005] = b\"mapped\"[:5]'")
+        self.assertEqual((self.results / "m").read_bytes(), bytes(9000) + b"mappe" + bytes(20000 - 9005))
 
 
 @root_only

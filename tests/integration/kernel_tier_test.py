@@ -129,11 +129,25 @@ class Programs(Case):
         self.assertEqual((ended.status, ended.text), (2, "seen\n"), str(ended))
         self.assertFalse((folder / "g").exists())
 
+    def test_mounts_below_tmp(self):
+        folder = self.folder / "data"
+        folder.mkdir()
+        (folder / "f").write_text("seen\n")
+        ended = self.kernel("--mount", f"{folder}:/tmp/home/in", "--mount", f"{folder}:/tmp/a/b", "--mount", f"{folder}/f:/tmp/file", "--", "sh", "-c",
+                            "cat ~/in/f /tmp/a/b/f /tmp/file; ls ~ /tmp; (echo x > /tmp/file) 2>&-; (echo x > ~/in/new) 2>&-; "
+                            "rm -f /tmp/file 2>&-; mv /tmp/a/b /tmp/c 2>&-; echo mine > /tmp/a/x; cat /tmp/a/x")
+        self.assertEqual((ended.status, ended.text), (1, "seen\nseen\nseen\n/tmp:\na\nfile\nhome\n\n/tmp/home:\nin\n"), str(ended))
+        self.assertEqual(((folder / "f").read_text(), sorted(os.listdir(folder))), ("seen\n", ["f"]))
+
     def test_limits(self):
         record = self.record("--isolation", "kernel", "--timeout", "1s", "--", "sh", "-c", "echo partial; while :; do :; done")
         self.assertEqual((record["status"], record["stdout"], record["isolation"]["tier"]), ("timeout", "partial\n", "kernel"))
         ended = self.kernel("--tmp-size", "1M", "--", "sh", "-c", "head -c 3000000 /dev/zero > x; wc -c < x")
         self.assertEqual((ended.status, ended.text), (0, "1048576\n"), str(ended))
+        record = self.record("--isolation", "kernel", "--tmp-size", "1M", "--", "sh", "-c", "head -c 3000000 /dev/zero > x")
+        self.assertEqual((record["status"], record["usage"]["disk_written_bytes"]), ("disk", 1 << 20))
+        record = self.record("--isolation", "kernel", "--tmp-inodes", "20", "--", "sh", "-c", "for i in $(seq 30); do : > $i || exit 1; done")
+        self.assertEqual((record["status"], record["usage"]["disk_written_inodes"]), ("disk", 20))
         record = self.record("--isolation", "kernel", "--", "sh", "-c", "kill -SEGV $$")
         self.assertEqual((record["status"], record["signal"]), ("signal", 11))
 
@@ -291,6 +305,15 @@ class Hostile(Case):
             self.assertLess(time.monotonic() - began, 60)
             self.assertNotIn(b"internal", ended.err, str(ended))
         self.assertEqual(self.sh("echo alive", "--isolation", "kernel"), "alive\n")
+
+    def test_files_from_damaged_memory(self):
+        """What is collected after that is the program's own files or none, and Belljar says which."""
+        for seed in range(5):
+            ended = self.run_in("--isolation", "kernel", "--timeout", "2s", "--mount", f"{self.folder}:/guest", "--collect", f"/out:./out{seed}", "--",
+                                "sh", "-c", f"cd /out; mkdir d; for i in $(seq 50); do echo $i > d/$i; done; exec /guest/scribble {seed}")
+            self.assertNotIn(b"internal", ended.err, str(ended))
+            saved = {path.name for path in (self.folder / f"out{seed}").rglob("*") if path.is_file()}
+            self.assertTrue(len(saved) == 50 or b"not collected" in ended.err, str(ended))
 
     def test_the_host_answers_only_what_the_profile_lists(self):
         for number in (0, 1, 2, 9, 16, 39, 41, 56, 57, 59, 61, 62, 101, 102, 157, 165, 257, 262, 272, 310, 317, 321, 322, 425, 435, 437):

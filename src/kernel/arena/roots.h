@@ -11,6 +11,7 @@
 namespace belljar::kernel {
 
 class FileDataState;
+class Inode;
 class ProcState;
 class ProcessTable;
 class RandomState;
@@ -48,6 +49,10 @@ struct ArenaRoots {
   TextCache* texts = nullptr;
   ConsoleState* console = nullptr;
   ConsoleTerminal* console_terminal = nullptr;  // null: the standard streams are pipes
+  // Of the folders from which files are collected: /tmp, and those of shm::Boot::own_folders.
+  static constexpr std::size_t kWritableMax = 16;
+  Inode* writable[kWritableMax] = {};
+  std::uint32_t writable_count = 0;
   Lock epoll_links{LockRank::pair};               // ipc/epoll.h
   std::atomic<std::uint64_t> nameless_files = 0;  // numbers of pipes and sockets, given so far
   SandboxFacts* facts = nullptr;

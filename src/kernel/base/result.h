@@ -29,6 +29,7 @@ inline constexpr int kRestartNoHandler = 514;  // again where no handler runs; e
 
 }  // namespace belljar::kernel
 
+#ifndef TRY  // base/result.h has them too, for what sees both
 #define TRY(expression)                            \
   ({                                               \
     auto&& try_result_ = (expression);             \
@@ -43,3 +44,4 @@ inline constexpr int kRestartNoHandler = 514;  // again where no handler runs; e
     if (!try_result_) [[unlikely]]                 \
       return std::unexpected(try_result_.error()); \
   } while (false)
+#endif

@@ -81,8 +81,11 @@ struct Boot {
   std::uint32_t trace;                                                              // print system calls to stderr
   std::uint32_t own_folders;  // how many of the texts below are writable folders
   std::uint32_t exec_paths;   // how many are programs to try, in order
+  std::uint32_t mounts;       // how many are places of the caller's below /tmp
+  std::uint32_t links;        // how many pairs are links to be made there
   std::uint32_t filter_rows;
-  // NUL-terminated, one after the other: the home folder, the working folder, the writable folders, the programs.
+  // NUL-terminated, one after the other: the home folder, the working folder, the writable folders, the places of
+  // mounts, the links with their targets, the programs.
   char texts[kTextSize];
   sock_filter filter[kFilterMost];  // what comes after the test for the kernel's own text
 };
@@ -90,9 +93,12 @@ struct Boot {
 // How it ended; `kind` is set last.
 struct End {
   enum Kind : std::uint32_t { kRunning, kExited, kSignalled, kExecFailed, kStopped };
-  std::atomic<std::uint32_t> kind;  // futex: the broker waits on it
-  std::int32_t code;                // exit status, signal or errno
-  char why[256];                    // of kStopped
+  std::atomic<std::uint32_t> kind;      // futex: the broker waits on it
+  std::int32_t code;                    // exit status, signal or errno
+  std::uint64_t tmp_bytes, tmp_inodes;  // in use in the writable space
+  std::uint32_t tmp_was_full;           // some write found no room, or no file could be made
+  std::uint32_t tmp_inodes_were_full;
+  char why[256];  // of kStopped
 };
 
 struct Shared {

@@ -58,7 +58,7 @@ class TreeState {
   Lock lock{LockRank::tree};
   DentryCache cache;
   Ref<TmpSpace> memory_files;
-  static constexpr std::uint32_t kMountsMax = 64;
+  static constexpr std::uint32_t kMountsMax = 256;
   Dentry* mounts[kMountsMax] = {};  // roots, the tree's own first
   std::uint32_t mount_count = 0;
   std::atomic<std::uint64_t> next_inode = 2;

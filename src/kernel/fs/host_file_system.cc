@@ -170,12 +170,11 @@ SysResult<MapSource> HostRegularFile::map(std::uint64_t offset, std::uint64_t, b
   return source;
 }
 
-SysResult<Ref<Inode>> make_host_file_system(HostTree& tree) {
+SysResult<Ref<Inode>> make_host_file_system(HostTree& tree, std::string_view path) {
   auto* const mount = make_object<HostMount>(&tree, new_device_number());
   if (mount == nullptr) return error(ENOMEM);
-  const HostTree::Facts facts = TRY(tree.stat(""));
-  if (!S_ISDIR(facts.mode)) return error(ENOTDIR);
-  return make_inode(*mount, "", "", facts);
+  const HostTree::Facts facts = TRY(tree.stat(path));
+  return make_inode(*mount, "", path, facts);
 }
 
 // Folders.

@@ -45,8 +45,8 @@ class HostTree {
   ~HostTree() = default;
 };
 
-// The file system over a HostTree, whose root is the sandbox's "/". Names are read one by one at first, and a folder as
-// a whole (list) once several of its names were asked for.
-SysResult<Ref<Inode>> make_host_file_system(HostTree& tree);
+// The file system over a HostTree, or over what is at `path` of it: the sandbox's "/", or a place of the caller's.
+// Names are read one by one at first, and a folder as a whole (list) once several of its names were asked for.
+SysResult<Ref<Inode>> make_host_file_system(HostTree& tree, std::string_view path = {});
 
 }  // namespace belljar::kernel

@@ -26,6 +26,14 @@ SysResult<void> mount_at(const Ref<Dentry>& folder, std::string_view name, Ref<I
   return mount_over(place, root);
 }
 
+// What is mounted stays.
+SysResult<void> note_writable(Inode& root) {
+  ArenaRoots& roots = arena_roots();
+  if (roots.writable_count == ArenaRoots::kWritableMax) return error(ENOSPC);
+  roots.writable[roots.writable_count++] = &root;
+  return {};
+}
+
 SysResult<Ref<Dentry>> enter(const Ref<Dentry>& folder, std::string_view name) {
   Ref<Dentry> child = TRY(find_child(*folder, name));
   if (child->mounted != nullptr) child = Ref<Dentry>::of(child->mounted);
@@ -33,7 +41,61 @@ SysResult<Ref<Dentry>> enter(const Ref<Dentry>& folder, std::string_view name) {
   return child;
 }
 
+// The same, making the folder where it is missing.
+SysResult<Ref<Dentry>> enter_or_make(const Ref<Dentry>& folder, std::string_view name) {
+  const Ref<Dentry> child = TRY(find_child(*folder, name));
+  if (!child->inode && child->mounted == nullptr) {
+    Ref<Inode> made = TRY(folder->inode->create(name, S_IFDIR | 0755, 0, Credentials()));
+    set_inode(*child, std::move(made));
+  }
+  return enter(folder, name);
+}
+
+// The folder that the last name of an absolute path is in; `name` becomes that name.
+SysResult<Ref<Dentry>> make_way(const Places& places, std::string_view path, std::string_view& name) {
+  Ref<Dentry> folder = places.root;
+  while (true) {
+    while (!path.empty() && path.front() == '/') path.remove_prefix(1);
+    const std::size_t slash = path.find('/');
+    name = path.substr(0, slash);
+    if (slash == std::string_view::npos) return folder;
+    path.remove_prefix(slash);
+    folder = TRY(enter_or_make(folder, name));
+  }
+}
+
 }  // namespace
+
+SysResult<void> mount_own_folder(const Places& places, std::string_view path, std::uint32_t uid, std::uint32_t gid) {
+  Ref<Inode> inode = TRY(make_tmpfs(memory_file_space(), 0755, uid, gid));
+  TRY_VOID(note_writable(*inode));
+  LockGuard guard(tree_lock());
+  return mount_at(places.root, path.substr(1), std::move(inode));
+}
+
+SysResult<void> mount_host_place(const Places& places, HostTree& tree, std::string_view path) {
+  Ref<Inode> inode = TRY(make_host_file_system(tree, path.substr(1)));
+  std::string_view name;
+  LockGuard guard(tree_lock());
+  const Ref<Dentry> folder = TRY(make_way(places, path, name));
+  const Ref<Dentry> place = TRY(find_child(*folder, name));
+  if (!place->inode) {
+    const std::uint32_t mode = inode->is_folder() ? S_IFDIR | 0755U : S_IFREG | 0444U;
+    Ref<Inode> made = TRY(folder->inode->create(name, mode, 0, Credentials()));
+    set_inode(*place, std::move(made));
+  }
+  return mount_at(folder, name, std::move(inode));
+}
+
+SysResult<void> make_boot_link(const Places& places, std::string_view path, std::string_view target) {
+  std::string_view name;
+  LockGuard guard(tree_lock());
+  const Ref<Dentry> folder = TRY(make_way(places, path, name));
+  const Ref<Dentry> place = TRY(find_child(*folder, name));
+  Ref<Inode> made = TRY(folder->inode->make_symlink(name, target, Credentials()));
+  set_inode(*place, std::move(made));
+  return {};
+}
 
 SysResult<Places> mount_tree(const MountPlan& plan) {
   TRY_VOID(make_state());
@@ -44,6 +106,7 @@ SysResult<Places> mount_tree(const MountPlan& plan) {
   tree_state().mounts[tree_state().mount_count++] = Ref<Dentry>(root).leak();
   LockGuard guard(tree_lock());
   Ref<Inode> tmp = TRY(make_tmpfs(plan.space, 01777, plan.uid, plan.gid));
+  TRY_VOID(note_writable(*tmp));
   TRY_VOID(mount_at(root, "tmp", std::move(tmp)));
   if (plan.proc) TRY_VOID(mount_at(root, "proc", plan.proc));
   if (plan.sys) TRY_VOID(mount_at(root, "sys", plan.sys));

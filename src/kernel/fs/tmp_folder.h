@@ -28,6 +28,7 @@ class TmpFolder final : public TmpInode {
 
  private:
   friend class TmpFolderFile;
+  friend class ::belljar::broker::ArenaReader;
   // Followed by the name.
   struct Entry {
     Entry* hash_next;

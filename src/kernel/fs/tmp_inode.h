@@ -8,6 +8,10 @@
 #include "kernel/fs/tmpfs.h"
 #include "kernel/fs/xattrs.h"
 
+namespace belljar::broker {
+class ArenaReader;  // of what the program has left, when all its processes are gone
+}
+
 namespace belljar::kernel {
 
 // What all have: a place in the space, times, attributes.
@@ -56,6 +60,7 @@ class TmpLink final : public TmpInode {
   SysResult<std::string_view> target() override { return std::string_view(text_, size); }
 
  private:
+  friend class ::belljar::broker::ArenaReader;
   char* text_ = nullptr;
 };
 
@@ -88,6 +93,7 @@ class TmpFile final : public TmpInode {
   SysResult<void> resize(std::uint64_t new_size) override;
 
  private:
+  friend class ::belljar::broker::ArenaReader;
   bool has_page(std::uint64_t page) const { return page < bit_count_ && (bits()[page / 64] >> (page % 64) & 1) != 0; }
   const std::uint64_t* bits() const { return bit_count_ <= 64 ? &few_bits_ : bits_; }
   std::uint64_t* bits() { return bit_count_ <= 64 ? &few_bits_ : bits_; }

@@ -17,20 +17,13 @@
 namespace belljar::kernel {
 namespace {
 
-void raise_to(std::atomic<std::uint64_t>& peak, std::uint64_t value) {
-  std::uint64_t seen = peak.load(std::memory_order_relaxed);
-  while (seen < value && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) continue;
-}
-
 SysResult<void> take(std::atomic<std::uint64_t>& used, std::uint64_t count, std::uint64_t used_max,
-                     std::atomic<std::uint64_t>& peak) {
+                     std::atomic<bool>& was_full) {
   const std::uint64_t before = used.fetch_add(count, std::memory_order_relaxed);
-  if (before + count > used_max) {
-    used.fetch_sub(count, std::memory_order_relaxed);
-    return error(ENOSPC);
-  }
-  raise_to(peak, before + count);
-  return {};
+  if (before + count <= used_max) return {};
+  used.fetch_sub(count, std::memory_order_relaxed);
+  was_full = true;
+  return error(ENOSPC);
 }
 
 // An open regular file of tmpfs.
@@ -98,9 +91,7 @@ Timestamp now() {
 }
 
 SysResult<void> TmpSpace::take_pages(std::uint64_t count) {
-  const auto taken = take(pages_, count, pages_max_, pages_peak_);
-  if (!taken) was_full_ = true;
-  return taken;
+  return take(pages_, count, pages_max_, was_full_);
 }
 
 void TmpSpace::give_pages(std::uint64_t count) {
@@ -108,9 +99,7 @@ void TmpSpace::give_pages(std::uint64_t count) {
 }
 
 SysResult<void> TmpSpace::take_inode() {
-  const auto taken = take(inodes_, 1, inodes_max_, inodes_peak_);
-  if (!taken) was_full_ = true;
-  return taken;
+  return take(inodes_, 1, inodes_max_, were_inodes_full_);
 }
 
 void TmpSpace::give_inode() {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernel/arena/layout.h"
 #include "kernel/fs/inode.h"
 
 namespace belljar::kernel {
@@ -19,19 +20,19 @@ class TmpSpace final : public Counted {
   SysResult<void> take_inode();
   void give_inode();
   Inode::Space space() const;
-  // The most that was in use, and whether a limit was met; for the result record.
-  std::uint64_t pages_peak() const { return pages_peak_; }
-  std::uint64_t inodes_peak() const { return inodes_peak_; }
+  // For the result record: what is in use, and whether a limit was met.
+  std::uint64_t bytes_used() const { return pages_ * kPageSize; }
+  std::uint64_t inodes_used() const { return inodes_; }
   bool was_full() const { return was_full_; }
+  bool were_inodes_full() const { return were_inodes_full_; }
 
  private:
   std::uint64_t pages_max_;
   std::uint64_t inodes_max_;
   std::atomic<std::uint64_t> pages_ = 0;
   std::atomic<std::uint64_t> inodes_ = 0;
-  std::atomic<std::uint64_t> pages_peak_ = 0;
-  std::atomic<std::uint64_t> inodes_peak_ = 0;
   std::atomic<bool> was_full_ = false;
+  std::atomic<bool> were_inodes_full_ = false;
 };
 
 // A new tmpfs's root folder.

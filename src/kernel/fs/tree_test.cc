@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <linux/openat2.h>
 
+#include "kernel/arena/roots.h"
 #include "kernel/fs/test_tree.h"
 
 namespace belljar::kernel {
@@ -12,6 +13,36 @@ TEST_F(FileSystemTest, ReadsTheHostTree) {
   EXPECT_EQ(read_path("/absolute/true"), std::string(5000, 't'));
   EXPECT_EQ(host.fetches, 2) << "contents are brought in once";
   EXPECT_EQ(size_of("/usr/bin/true"), 5000);
+}
+
+TEST_F(FileSystemTest, ShowsHostPlacesInWritableFolders) {
+  host.add("tmp/a", S_IFDIR | 0755);
+  host.add("tmp/a/deep", S_IFDIR | 0755);
+  host.add("tmp/a/deep/data", S_IFDIR | 0755);
+  host.add("tmp/a/deep/data/f", S_IFREG | 0644, "in a folder");
+  host.add("tmp/file", S_IFREG | 0644, "a file");
+  const Places& places = kernel.task().fs->places;
+  EXPECT_TRUE(mount_host_place(places, host, "/tmp/a/deep/data"));
+  EXPECT_TRUE(mount_host_place(places, host, "/tmp/file"));
+  EXPECT_TRUE(make_boot_link(places, "/tmp/b/link", "../a/deep"));
+  EXPECT_EQ(read_path("/tmp/a/deep/data/f"), "in a folder");
+  EXPECT_EQ(read_path("/tmp/b/link/data/f"), "in a folder");
+  EXPECT_EQ(read_path("/tmp/file"), "a file");
+  EXPECT_EQ(open("/tmp/file", O_WRONLY), -EROFS);
+  EXPECT_EQ(open("/tmp/a/deep/data/new", O_CREAT | O_WRONLY), -EROFS);
+  EXPECT_EQ(call(sys_unlink, "/tmp/file"), -EBUSY);
+  EXPECT_EQ(call(sys_rmdir, "/tmp/a/deep/data"), -EACCES) << "the folder on the way is uid 0's";
+  EXPECT_EQ(write_path("/tmp/mine", "x"), 1);
+  EXPECT_EQ(names_in("/tmp"), (std::vector<std::string>{"a", "file", "b", "mine"}));
+}
+
+TEST_F(FileSystemTest, HasFoldersOfItsOwnBesideTmp) {
+  host.add("out", S_IFDIR | 0755);
+  EXPECT_TRUE(mount_own_folder(kernel.task().fs->places, "/out", 1000, 1000));
+  EXPECT_EQ(write_path("/out/f", "kept"), 4);
+  EXPECT_EQ(read_path("/out/f"), "kept");
+  EXPECT_EQ(call(sys_rename, "/out/f", "/tmp/f"), -EXDEV);
+  EXPECT_EQ(arena_roots().writable_count, 2U);
 }
 
 TEST_F(FileSystemTest, AsksEachNameOnce) {

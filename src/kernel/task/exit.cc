@@ -6,6 +6,7 @@
 #include "kernel/broker/broker_client.h"
 #include "kernel/broker/console_terminal.h"
 #include "kernel/entry/thread_state.h"
+#include "kernel/fs/mount_tree.h"
 #include "kernel/host/calls.h"
 #include "kernel/mm/address_space.h"
 #include "kernel/mm/user_memory.h"
@@ -30,10 +31,19 @@ int status_of(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status);
 }
 
+void note_space(shm::End& end) {
+  const TmpSpace& space = *memory_file_space();
+  end.tmp_bytes = space.bytes_used();
+  end.tmp_inodes = space.inodes_used();
+  end.tmp_was_full = space.was_full() ? 1 : 0;
+  end.tmp_inodes_were_full = space.were_inodes_full() ? 1 : 0;
+}
+
 // The program itself has ended, and with it the sandbox: the broker passes on what is still to be printed.
 void report_end(int wait_status) {
   const std::uint32_t kind = WIFEXITED(wait_status) ? shm::End::kExited : shm::End::kSignalled;
   shm::End& end = shared_with_broker().end;
+  note_space(end);
   if (has_console_terminal()) return end_after_console_terminal(kind, status_of(wait_status));
   end.code = status_of(wait_status);
   end.kind.store(kind);

@@ -160,6 +160,23 @@ SysResult<void> execute_first_that_is_there(const HostFacts& facts, Texts& texts
   return error(why);
 }
 
+// What the texts name, in their order, as far as the program's own.
+SysResult<void> make_places(const shm::Boot& boot, Task& task, Texts& texts) {
+  TRY_VOID(make_home(task, texts.next()));
+  const std::string_view working_folder = texts.next();
+  for (std::uint32_t i = 0; i < boot.own_folders; ++i) {
+    TRY_VOID(mount_own_folder(task.fs->places, texts.next(), boot.uid, boot.gid));
+  }
+  for (std::uint32_t i = 0; i < boot.mounts; ++i) {
+    TRY_VOID(mount_host_place(task.fs->places, broker_tree(), texts.next()));
+  }
+  for (std::uint32_t i = 0; i < boot.links; ++i) {
+    const std::string_view path = texts.next();
+    TRY_VOID(make_boot_link(task.fs->places, path, texts.next()));
+  }
+  return change_to_working_folder(task, working_folder);
+}
+
 [[noreturn]] void run_first_program(Task& task, const HostFacts& facts) {
   ThreadState& state = thread_state();
   state.task = &task;
@@ -171,10 +188,7 @@ SysResult<void> execute_first_that_is_there(const HostFacts& facts, Texts& texts
   const shm::Boot& boot = shared_with_broker().boot;
   Texts texts;
   if (has_console_terminal()) take_console_terminal();
-  SysResult<void> result = make_home(task, texts.next());
-  const std::string_view working_folder = texts.next();
-  if (result) result = change_to_working_folder(task, working_folder);
-  for (std::uint32_t i = 0; i < boot.own_folders; ++i) texts.next();
+  SysResult<void> result = make_places(boot, task, texts);
   if (result) result = execute_first_that_is_there(facts, texts, boot.exec_paths);
   if (!result) {
     report_exec_failure(value_of(result.error()));

@@ -37,6 +37,7 @@
 #include "tiers/container/frames.h"
 #include "tiers/container/id_map.h"
 #include "tiers/container/init_plan.h"
+#include "tiers/container/kernel_places.h"
 #include "tiers/container/lease.h"
 #include "tiers/container/make_plan.h"
 #include "tiers/container/own_stat.h"
@@ -530,9 +531,10 @@ Result<HandedSpace> receive_space(int link) {
 }
 
 Result<std::vector<WritablePlace>> ContainerSandbox::take_writable_places() {
-  const HandedSpace handed = TRY(receive_space(space_link_.get()));
+  HandedSpace handed = TRY(receive_space(space_link_.get()));
   std::vector<WritablePlace> places;
   if (!handed.space.is_open()) return places;
+  if (plan_.user_kernel) return read_kernel_places(spec_, plan_.own_folders, std::move(handed.space));
   using Kind = WritablePlace::Kind;
   const auto add = [&](const std::string& path, const std::string& name, Kind kind) -> Result<void> {
     auto folder = host::open_on_same_mount(handed.space.get(), name.c_str(), O_PATH | O_DIRECTORY);

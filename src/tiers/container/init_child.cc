@@ -260,7 +260,7 @@ void report_exit(const InitPlan& plan, const Received& received, const KernelPar
   ::getrusage(RUSAGE_CHILDREN, &children);
   plan.seen.user_ms = to_ms(children.ru_utime);
   plan.seen.system_ms = to_ms(children.ru_stime);
-  if (kernel.broker >= 0) read_kernel_end(kernel, &frame);
+  if (kernel.broker >= 0) read_kernel_end(plan, kernel, &frame);
   frame.left_groups = leave_cgroups(plan, received) ? 1 : 0;
   send_frame(plan, frame);
 }

@@ -57,6 +57,10 @@ void build_root(const InitPlan& plan, Received* received);
 // The writable space is mounted at /tmp, and nothing over it yet.
 WorkspaceForm mount_workspace(const InitPlan& plan, const InitMount& mount, int mount_fd, int place);
 
+// Sends the supervisor the descriptor by which it reads what the program will have left, and closes the socket for
+// that.
+void hand_over_space(const InitPlan& plan, int space, WorkspaceForm form);
+
 // Makes the root read-only; the last change to it.
 void lock_root(const InitPlan& plan);
 
@@ -84,7 +88,8 @@ void confine_kernel(const InitPlan& plan);
 int become_broker(const InitPlan& plan, const KernelParts& parts);
 
 // How the sandbox ended, where the exit of the broker does not tell: fills in the frame, which says exited otherwise.
-void read_kernel_end(const KernelParts& parts, Frame* frame);
+// And what the writable space held, which is the kernel's own.
+void read_kernel_end(const InitPlan& plan, const KernelParts& parts, Frame* frame);
 
 // Rlimits, Landlock, capabilities, identity, no_new_privs and, last, seccomp: everything the program can't undo.
 void confine(const InitPlan& plan, const KernelParts& kernel);

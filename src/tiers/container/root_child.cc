@@ -159,15 +159,6 @@ void attach_mounts(const InitPlan& plan, const int* mount_fds, MountOwner owner)
   }
 }
 
-// The supervisor reads through this descriptor what the program will have left. It shows the tmpfs alone, without what
-// is mounted on its other mounts, and keeps it when this mount namespace is gone.
-void hand_over_space(const InitPlan& plan, int space, WorkspaceForm form) {
-  const std::span<const std::byte> message = std::as_bytes(std::span(&form, 1));
-  check(plan, SetupStep::hand_over,
-        static_cast<int>(host::send_with_descriptors(plan.space_link, message, {&space, 1})));
-  ::close(plan.space_link);
-}
-
 // The folders that SandboxSpec::collect names, on the tmpfs that is mounted at /tmp for now. In it they are called "0",
 // "1" and so on.
 void mount_own_folders(const InitPlan& plan) {
@@ -223,7 +214,10 @@ void mount_writable_space(const InitPlan& plan, const int* mount_fds) {
   if (plan.privilege == Privilege::root) {
     check(plan, SetupStep::home, errno_result(::chown(kHome, plan.ids.uid, plan.ids.gid)));
   }
-  if (plan.space_link >= 0) hand_over_space(plan, space, workspace);
+  // It shows the tmpfs alone, without what is mounted on its other mounts, and keeps it when this mount namespace is
+  // gone.
+  const bool is_kernels = plan.kernel_fds > 0;  // whose files lie in its arena
+  if (plan.space_link >= 0 && !is_kernels) hand_over_space(plan, space, workspace);
   ::close(shm);
   ::close(tmp);
   ::close(space);
@@ -384,6 +378,13 @@ void make_root_entries(const InitPlan& plan) {
 }
 
 }  // namespace
+
+void hand_over_space(const InitPlan& plan, int space, WorkspaceForm form) {
+  const std::span<const std::byte> message = std::as_bytes(std::span(&form, 1));
+  check(plan, SetupStep::hand_over,
+        static_cast<int>(host::send_with_descriptors(plan.space_link, message, {&space, 1})));
+  ::close(plan.space_link);
+}
 
 void build_root(const InitPlan& plan, Received* received) {
   ClonedMounts cloned{};

@@ -63,6 +63,15 @@ class TextArea {
   std::size_t used_ = 0;
 };
 
+// Below one of the folders that the kernel has of its own, and not as init made them.
+bool is_in_own_place(const InitPlan& plan, const char* path) {
+  const auto is_below = [&](const char* folder) {
+    const std::size_t size = std::strlen(folder);
+    return std::strncmp(path, folder, size) == 0 && path[size] == '/';
+  };
+  return is_below("/tmp") || std::ranges::any_of(plan.own_folders, is_below);
+}
+
 void describe(const InitPlan& plan, shm::Shared* to) {
   shm::Boot* const boot = &to->boot;
   if (plan.terminal) {
@@ -88,6 +97,17 @@ void describe(const InitPlan& plan, shm::Shared* to) {
   texts.add(plan.working_folder);
   for (const char* folder : plan.own_folders) texts.add(folder);
   boot->own_folders = static_cast<std::uint32_t>(plan.own_folders.size());
+  for (const InitMount& mount : plan.mounts) {
+    if (!mount.is_caller_mount || !is_in_own_place(plan, mount.target)) continue;
+    texts.add(mount.target);
+    ++boot->mounts;
+  }
+  for (const InitLink& link : plan.root_links) {
+    if (!is_in_own_place(plan, link.name)) continue;
+    texts.add(link.name);
+    texts.add(link.target);
+    ++boot->links;
+  }
   for (const char* path : plan.exec_paths) texts.add(path);
   boot->exec_paths = static_cast<std::uint32_t>(plan.exec_paths.size());
 }
@@ -159,6 +179,8 @@ void list_image_folders(const InitPlan& plan, char** list) {
 KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   KernelParts parts;
   parts.arena = make_memory(plan, "arena", kernel::kArenaSize);
+  // In it lies what the program will have left.
+  if (plan.space_link >= 0) hand_over_space(plan, parts.arena, WorkspaceForm::none);
   parts.content = make_memory(plan, "content", kernel::kContentSize);
   const std::span<const int> passed = received.kernel(plan);
   const int image = move_up(plan, passed[0]);
@@ -201,8 +223,13 @@ int become_broker(const InitPlan& plan, const KernelParts& parts) {
   return errno;
 }
 
-void read_kernel_end(const KernelParts& parts, Frame* frame) {
+void read_kernel_end(const InitPlan& plan, const KernelParts& parts, Frame* frame) {
   const auto& end = static_cast<const shm::Shared*>(parts.shared)->end;
+  // Of hostile memory, so within what it could be.
+  frame->written_bytes = std::min<std::uint64_t>(end.tmp_bytes, std::strtoull(plan.tmp_size, nullptr, 10));
+  frame->written_inodes = std::min<std::uint64_t>(end.tmp_inodes, std::strtoull(plan.tmp_inodes, nullptr, 10));
+  frame->bytes_full = end.tmp_was_full != 0 ? 1 : 0;
+  frame->inodes_full = end.tmp_inodes_were_full != 0 ? 1 : 0;
   const std::uint32_t kind = end.kind.load();
   const int code = end.code;
   if (kind == shm::End::kExecFailed) {

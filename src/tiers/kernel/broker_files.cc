@@ -26,7 +26,8 @@ using kernel::shm::Operation;
 using kernel::shm::Request;
 
 // The host kernel's trees are this process's own, and none of a guest's business; guests have trees of their own there.
-constexpr std::string_view kHidden[] = {"proc", "sys", "dev", "tmp"};
+// Of /tmp they ask for what the caller mounted below it.
+constexpr std::string_view kHidden[] = {"proc", "sys", "dev"};
 // What guests may read of them: it tells of the sandbox's share of the machine.
 constexpr std::string_view kLive[] = {"proc/cpuinfo", "proc/meminfo", "proc/stat", "proc/loadavg", "proc/uptime"};
 

@@ -2,6 +2,8 @@
 // read only, and moves the standard streams. What guests share with it is hostile: each value is read once and checked,
 // and no pointer or offset of theirs is followed.
 //
+// With `read-files` it is another program: see arena_reader.h.
+//
 // Descriptors: 0 to 2 the program's streams, 3 the arena, 4 the content file, 5 and 6 the content cache for reading and
 // for its keeper. Arguments: where the image is mounted, whose files the cache may hold.
 #include <fcntl.h>
@@ -13,11 +15,13 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "base/fd.h"
 #include "seccomp/filter.h"
+#include "tiers/kernel/arena_reader.h"
 #include "tiers/kernel/broker_files.h"
 #include "tiers/kernel/broker_shared.h"
 #include "tiers/kernel/broker_streams.h"
@@ -93,7 +97,11 @@ int run(std::span<const std::string> folders) {
 }  // namespace
 }  // namespace belljar::broker
 
-int main(int argc, char** argv) {
-  const std::vector<std::string> folders(argv + 1, argv + argc);
+int main(int count, char** arguments) {
+  const std::span<char* const> given(arguments, static_cast<std::size_t>(count));
+  if (given.size() > 1 && std::string_view(given[1]) == "read-files") {
+    return belljar::broker::read_arena(given.subspan(2));
+  }
+  const std::vector<std::string> folders(given.begin() + 1, given.end());
   return belljar::broker::run(folders);
 }
