@@ -137,6 +137,7 @@ TEST(BrokerFilter, LetsFewCallsPass) {
                                           "rt_sigaction",
                                           "rt_sigprocmask",
                                           "rt_sigtimedwait",
+                                          "sched_getaffinity",
                                           "sched_yield",
                                           "sendmsg",
                                           "set_robust_list",
