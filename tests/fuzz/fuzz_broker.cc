@@ -58,6 +58,7 @@ struct Tree {
 struct Broker {
   Tree tree;
   Shared shared;
+  content_cache::Keeper keeper;  // not started: nothing is kept
   Files files;
   Request* request = nullptr;
   int seen_output = -1;
@@ -65,7 +66,7 @@ struct Broker {
   Broker() {
     take_fd(kArenaFd, kernel::kRingsSize);
     take_fd(kContentFd, kernel::kContentSize);
-    if (!shared.map() || !files.open()) fail("the broker can't start");
+    if (!shared.map() || !files.open(keeper)) fail("the broker can't start");
     const std::size_t room = kernel::page_up(sizeof(Request));
     auto* const mapped = static_cast<char*>(
         ::mmap(nullptr, room + kernel::kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
