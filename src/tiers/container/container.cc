@@ -408,7 +408,9 @@ void ContainerSandbox::see_space(const SpaceUse& use) {
   exit_.hit_inode_limit |= use.inodes_full;
 }
 
+// What programs on a user-space kernel write lies in its memory, and is told at its end.
 void ContainerSandbox::look_at_space() {
+  if (plan_.user_kernel) return;
   struct statfs space{};
   if (!space_.is_open() || ::fstatfs(space_.get(), &space) != 0 || space.f_type != TMPFS_MAGIC) return;
   see_space({(space.f_blocks - space.f_bfree) * static_cast<std::uint64_t>(space.f_bsize),
