@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 print(sys.version_info[:2], sys.flags.optimize, sys.byteorder, sys.maxsize)
 print(subprocess.run(["sh", "-c", "echo out; echo err >&2; exit 5"], capture_output=True))
@@ -40,9 +41,10 @@ print(os.path.exists(folder))
 received = []
 signal.signal(signal.SIGUSR1, lambda n, f: received.append(n))
 os.kill(os.getpid(), signal.SIGUSR1)
-signal.setitimer(signal.ITIMER_REAL, 0.02)
 signal.signal(signal.SIGALRM, lambda n, f: received.append(n))
-signal.pause()
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+while len(received) < 2:
+    time.sleep(0.01)
 print(received)
 
 r, w = os.pipe()
