@@ -57,6 +57,18 @@ SyscallResult sys_brk(const SyscallArguments& arguments) {
   return set_heap_end(arguments.values[0]);
 }
 
+namespace {
+
+bool is_mapped(std::uint64_t begin, std::uint64_t end) {
+  MemoryArea area;
+  for (std::uint64_t at = begin; at < end; at = area.end) {
+    if (!find_area(at, &area) || area.begin > at) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 SyscallResult sys_madvise(const SyscallArguments& arguments) {
   const std::uint64_t address = arguments.values[0];
   const std::uint64_t size = page_up(arguments.values[1]);
@@ -86,7 +98,7 @@ SyscallResult sys_madvise(const SyscallArguments& arguments) {
     case MADV_DODUMP:
     case MADV_COLD:
     case MADV_PAGEOUT:
-      return 0ULL;
+      return is_mapped(address, address + size) ? SyscallResult(0ULL) : error(ENOMEM);
     default:
       return error(EINVAL);
   }

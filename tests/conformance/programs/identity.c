@@ -81,6 +81,23 @@ static void limits(void) {
   FACT("and changes its own", after.rlim_cur == limit.rlim_cur);
 }
 
+static void no_more_processes(void) {
+  if (getuid() == 0) MUST(setuid(65534));  // the host's own root may start more
+  struct rlimit limit;
+  MUST(getrlimit(RLIMIT_NPROC, &limit));
+  limit.rlim_cur = 0;
+  MUST(setrlimit(RLIMIT_NPROC, &limit));
+  const int pid = fork();
+  if (pid == 0) _exit(0);
+  CALL("fork past the limit of processes", pid);
+  limit.rlim_cur = limit.rlim_max;
+  MUST(setrlimit(RLIMIT_NPROC, &limit));
+  int status;
+  const int allowed = MUST(fork());
+  if (allowed == 0) _exit(0);
+  CALL("fork below it", waitpid(allowed, &status, 0) > 0 ? 0 : -1);
+}
+
 static void priorities(void) {
   FACT("niceness", getpriority(PRIO_PROCESS, 0));
   CALL("nicer", setpriority(PRIO_PROCESS, 0, 5));
@@ -141,6 +158,7 @@ int main(void) {
   ids();
   capabilities();
   limits();
+  no_more_processes();
   priorities();
   controls();
 }

@@ -95,7 +95,10 @@ static void advice(void) {
   CALL("huge pages", madvise(map, 4096, MADV_NOHUGEPAGE) == 0 || errno == EINVAL ? 0 : -1);
   CALL("unaligned", madvise(map + 1, 4096, MADV_NORMAL));
   CALL("odd advice", madvise(map, 4096, 9999));
-  CALL("a hole", madvise(map + (1L << 40), 4096, MADV_NORMAL));
+  munmap(map + 2 * 4096, 4096);
+  CALL("a hole", madvise(map, 4 * 4096, MADV_NORMAL));
+  CALL("a hole to free", madvise(map, 4 * 4096, MADV_DONTNEED));
+  mmap(map + 2 * 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   unsigned char there[4];
   CALL("mincore", mincore(map, 4 * 4096, there));
   CALL("mincore, unaligned", mincore(map + 1, 4096, there));
