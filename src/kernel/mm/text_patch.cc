@@ -10,6 +10,7 @@ constexpr std::size_t kSyscallSize = 2;
 constexpr std::size_t kLookBack = 24;     // how far before a syscall its number is looked for
 constexpr std::size_t kShortReach = 120;  // of a jump with 8 bits
 constexpr std::uint32_t kCallsMost = 600;
+constexpr std::uint8_t kBreakpoint = 0xcc;  // int3
 
 // Both instructions that are patched are of two bytes, and what is jumped to is in ThreadState.
 struct Way {
@@ -59,6 +60,8 @@ std::size_t instruction_length(const std::uint8_t* at) {
     case 0x2b:
     case 0x31:
     case 0x33:
+    case 0x39:
+    case 0x3b:
     case 0x63:
     case 0x85:
     case 0x89:
@@ -80,6 +83,35 @@ std::size_t instruction_length(const std::uint8_t* at) {
   }
   const std::size_t operand = modrm_length(at + prefix + 1);
   return operand == 0 ? 0 : prefix + 1 + operand + immediate;
+}
+
+// How many bytes an instruction after a syscall takes, of those that look at its result and return; and whether what
+// follows is reached by branches only. No bytes: another instruction.
+struct Step {
+  std::size_t size = 0;
+  bool is_end = false;
+};
+
+Step step_after_call(const std::uint8_t* at) {
+  const std::size_t prefix = at[0] == 0x64 || at[0] == 0x66 ? 1 : 0;  // of fs, where errno is; or of a 16-bit operand
+  const std::size_t wide = (at[prefix] & 0xf0) == 0x40 ? prefix + 1 : prefix;
+  const std::uint8_t code = at[wide];
+  if (at[0] == 0xc3 || at[0] == 0xf4 || at[0] == kBreakpoint) return {.size = 1, .is_end = true};  // ret, hlt
+  if (code == 0xeb || code == 0xe9) return {.size = code == 0xeb ? 2U : 5U, .is_end = true};       // jmp
+  if (code >= 0x70 && code <= 0x7f) return {.size = 2};                                            // jcc
+  if (code == 0x0f && at[wide + 1] >= 0x80 && at[wide + 1] <= 0x8f) return {.size = 6};
+  if (code == 0x0f && at[wide + 1] == 0x05) return {.size = kSyscallSize};
+  const bool is_nop_or_cmov = code == 0x0f && (at[wide + 1] == 0x1f || (at[wide + 1] & 0xf0) == 0x40);
+  if (is_nop_or_cmov) return {.size = wide + 2 + modrm_length(at + wide + 2)};
+  if (code == 0x90) return {.size = wide + 1};
+  if (code == 0x3d) return {.size = wide + 5};                  // cmp $NUMBER,%eax
+  if (code >= 0x50 && code <= 0x5f) return {.size = wide + 1};  // push, pop
+  if (code == 0xe8) return {.size = 5};                         // call
+  const std::size_t operand = (at[wide + 1] & 0xc7) == 5 ? 5 : modrm_length(at + wide + 1);
+  if (code == 0xf7 && (at[wide + 1] & 0x30) != 0) return {.size = wide + 1 + operand};  // neg, not
+  const std::size_t size = instruction_length(at + prefix);
+  if (size != 0) return {.size = prefix + size};
+  return code == 0x8b || code == 0x8d || code == 0x89 ? Step{.size = wide + 1 + operand} : Step{};
 }
 
 // Whether whole instructions fill exactly `size` bytes.
@@ -150,46 +182,52 @@ class Patcher {
            redirect(site - 5, 5, site);
   }
 
-  // xor %eax,%eax (read(2)) and mov REGISTER,%eax (_exit(2)), of 2 bytes: a short jump to unused bytes after a return,
-  // which hold the long one.
+  // xor %eax,%eax (read(2)) and mov REGISTER,%eax (_exit(2)), of 2 bytes: a short jump to unused bytes after a return
+  // or a jump, which hold the long one.
   bool patch_short_move(std::size_t site) {
     const std::uint8_t* const at = &text_.text[site - 2];
     const bool is_zeroed = at[0] == 0x31 && at[1] == 0xc0;
     const bool is_moved = at[0] == 0x89 && (at[1] & 0xc7) == 0xc0;
     if ((!is_zeroed && !is_moved) || (at[-1] & 0xf0) == 0x40) return false;
-    for (std::size_t distance = 2; distance < kShortReach; ++distance) {
-      for (const bool is_after : {true, false}) {
-        if (!is_after && site < distance + 1) continue;
-        const std::size_t place = is_after ? site + distance : site - distance;
-        if (!is_padding(place)) continue;
-        const auto offset = static_cast<std::int64_t>(place) - static_cast<std::int64_t>(site);
-        if (!emit(site - 2, 2, site, place, kSyscallWay)) return false;
-        text_.text[site - 2] = 0xeb;
-        text_.text[site - 1] = static_cast<std::uint8_t>(static_cast<std::int8_t>(offset));
-        return true;
-      }
-    }
-    return false;
+    const std::size_t place = padding_after(site + kSyscallSize);
+    const std::size_t size = place == 0 ? 0 : padding_size(place);
+    if (size == 0 || !emit(site - 2, 2, site, place, kSyscallWay)) return false;
+    std::memset(&text_.text[place + kJumpSize], kBreakpoint, size - kJumpSize);  // for who walks over it after this
+    text_.text[site - 2] = 0xeb;
+    text_.text[site - 1] = static_cast<std::uint8_t>(place - site);
+    return true;
   }
 
-  // At least a long jump's room of int3 or nops that nothing falls into.
-  bool is_padding(std::size_t place) const {
-    if (place < 1 || place + 16 > text_.text.size() || text_.text[place - 1] != 0xc3) return false;
+  // The first unused bytes that whole instructions from `at` on lead to; 0: none near enough.
+  std::size_t padding_after(std::size_t at) const {
+    bool is_end = false;
+    for (std::size_t place = at; place - at < kShortReach && place + 16 <= text_.text.size();) {
+      if (is_end && padding_size(place) != 0) return place;
+      const Step step = step_after_call(&text_.text[place]);
+      if (step.size == 0) return 0;
+      is_end = step.is_end;
+      place += step.size;
+    }
+    return 0;
+  }
+
+  // Of int3 and nops that are at least a long jump's room; else 0.
+  std::size_t padding_size(std::size_t place) const {
     std::size_t size = 0;
     while (size < kJumpSize) {
       const std::uint8_t* const at = &text_.text[place + size];
-      if (at[0] == 0xcc || at[0] == 0x90) {
+      if (at[0] == kBreakpoint || at[0] == 0x90) {
         ++size;
         continue;
       }
       std::size_t prefixes = 0;
       while (prefixes < 4 && (at[prefixes] == 0x66 || at[prefixes] == 0x2e)) ++prefixes;
-      if (at[prefixes] != 0x0f || at[prefixes + 1] != 0x1f) return false;
+      if (at[prefixes] != 0x0f || at[prefixes + 1] != 0x1f) return 0;
       const std::size_t operand = modrm_length(at + prefixes + 2);
-      if (operand == 0) return false;
+      if (operand == 0) return 0;
       size += prefixes + 2 + operand;
     }
-    return true;
+    return size;
   }
 
   bool redirect(std::size_t from, std::size_t size, std::size_t site) {

@@ -69,6 +69,19 @@ TEST(TextPatch, ShortMoves) {
   }
 }
 
+// As in _exit(3): two calls, what looks at their results, and unused bytes after a jump.
+TEST(TextPatch, ShortMovesBeforeAJump) {
+  const Patched patched{0x89, 0xd0, 0x0f, 0x05, 0x48, 0x3d, 0,    0xf0, 0xff, 0xff, 0x77, 0x0e, 0xf4, 0x89,
+                        0xf0, 0x0f, 0x05, 0xf7, 0xd8, 0x64, 0x41, 0x89, 0,    0xeb, 0xe5, 0x0f, 0x1f, 0x80,
+                        0,    0,    0,    0,    0xeb, 0xf7, 0x0f, 0x1f, 0x84, 0,    0,    0,    0,    0};
+  EXPECT_EQ(patched.counts.patched, 2U);
+  EXPECT_EQ(patched.at(kAt, 2), (Bytes{0xeb, 25 - 2}));
+  EXPECT_EQ(patched.at(kAt + 13, 2), (Bytes{0xeb, 34 - 15}));
+  EXPECT_EQ(patched.text[kAt + 25], 0xe9);
+  EXPECT_EQ(patched.at(kAt + 30, 2), (Bytes{0xcc, 0xcc}));
+  EXPECT_EQ(patched.text[kAt + 34], 0xe9);
+}
+
 TEST(TextPatch, LeavesWhatItDoesNotKnow) {
   const auto is_left = [](std::initializer_list<std::uint8_t> code) {
     const Patched patched(code);
@@ -82,6 +95,8 @@ TEST(TextPatch, LeavesWhatItDoesNotKnow) {
   EXPECT_TRUE(is_left({0xb8, 1, 0, 0, 0, 0xff, 0xd0, 0x0f, 0x05}));  // a call between
   EXPECT_TRUE(is_left({0x31, 0xc0, 0x0f, 0x05, 0xc3, 0x55, 0x48}));  // no room for the long jump
   EXPECT_TRUE(is_left({0x0f, 0xa2, 0xc3}));
+  // No return, though the byte is one: mov %eax,%ebx, and nops that align a loop.
+  EXPECT_TRUE(is_left({0x31, 0xc0, 0x0f, 0x05, 0x89, 0xc3, 0x0f, 0x1f, 0x80, 0, 0, 0, 0, 0xc9}));
 }
 
 }  // namespace
