@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t kTasksMost = 100;
 
 thread_local Task* current_task = nullptr;
+thread_local LateWakes* late = nullptr;
 thread_local std::array<int, 16> held_locks{};
 
 [[noreturn]] void stop(const char* why) {
@@ -38,6 +39,10 @@ void map_shared(std::uint64_t address, std::uint64_t size) {
 
 Task& current() {
   return *current_task;
+}
+
+LateWakes*& late_wakes() {
+  return late;
 }
 
 std::uint32_t lock_owner_id() {

@@ -14,6 +14,10 @@ Task& current() {
   return *thread_state().task;
 }
 
+LateWakes*& late_wakes() {
+  return thread_state().late_wakes;
+}
+
 namespace {
 
 __attribute__((noinline, cold)) SyscallResult call_traced(std::uint64_t number, const SyscallArguments& arguments) {

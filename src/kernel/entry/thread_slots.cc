@@ -51,6 +51,7 @@ ThreadState* take_thread_slot() {
   has_memory[slot] = true;
   ThreadState& state = state_of(slot);
   state = ThreadState{};
+  state.self = &state;
   state.kernel_stack = slot_base(slot) + kThreadSlotSize - kPageSize;
   state.slot = slot;
   return &state;

@@ -7,6 +7,7 @@
 #include "kernel/host/calls.h"
 #include "kernel/mm/user_memory.h"
 #include "kernel/syscalls/syscalls.h"
+#include "kernel/task/spin.h"
 #include "kernel/time/clocks.h"
 
 namespace belljar::kernel {
@@ -33,9 +34,18 @@ SyscallResult wait(const SyscallArguments& arguments, int command, int options) 
     timeout = &until;
   }
   const std::uint32_t bits = command == FUTEX_WAIT ? FUTEX_BITSET_MATCH_ANY : arguments.get<std::uint32_t>(5);
+  const auto expected = arguments.get<std::uint32_t>(2);
+  const auto has_changed = [&arguments, expected] {
+    const auto value = copy_in<std::uint32_t>(arguments.values[0]);
+    return !value || *value != expected;
+  };
+  Spin spin;
+  spin.until(has_changed);
   while (true) {
+    spin.before_sleep();
     const long result = host::futex_interruptible(reinterpret_cast<std::uint32_t*>(arguments.values[0]), operation,
-                                                  arguments.get<std::uint32_t>(2), timeout, nullptr, bits);
+                                                  expected, timeout, nullptr, bits);
+    spin.after_sleep(result == -ETIMEDOUT);
     if (result >= 0) return 0ULL;
     if (result != -EINTR) return error(static_cast<int>(-result));
     if (!has_signal()) continue;

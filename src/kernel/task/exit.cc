@@ -178,6 +178,7 @@ void exit_task() {
   const CpuTimes used = cpu_times_of(task);
   bool is_last = false;
   {
+    const LateWakes late;
     LockGuard guard(tasks_lock());
     const bool is_leader = &task == process.leader;  // of a process that may be gone then
     process.dead_threads.user_ns += used.user_ns;

@@ -184,6 +184,7 @@ class Task final {
   // Waiting.
   std::atomic<std::uint32_t> wake_word = 0;
   std::atomic<std::uint32_t> is_sleeping = 0;
+  std::uint32_t spin_ns = 0;  // how long it waits awake (task/spin.h); its own thread's
 
   std::uint64_t clear_child_tid = 0;
   std::uint64_t robust_list = 0;

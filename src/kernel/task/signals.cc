@@ -159,16 +159,19 @@ void send_signal_to_group_locked(ProcessGroup& group, const siginfo_t& info) {
 }
 
 void send_signal(Process& process, const siginfo_t& info) {
+  const LateWakes late;
   LockGuard guard(tasks_lock());
   send_signal_locked(process, info);
 }
 
 void send_signal_to_task(Task& task, const siginfo_t& info) {
+  const LateWakes late;
   LockGuard guard(tasks_lock());
   send_signal_to_task_locked(task, info);
 }
 
 void send_signal_to_group(ProcessGroup& group, const siginfo_t& info) {
+  const LateWakes late;
   LockGuard guard(tasks_lock());
   send_signal_to_group_locked(group, info);
 }

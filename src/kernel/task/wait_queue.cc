@@ -8,6 +8,7 @@
 #include "kernel/arena/heap.h"
 #include "kernel/host/calls.h"
 #include "kernel/task/process.h"
+#include "kernel/task/spin.h"
 
 namespace belljar::kernel {
 namespace {
@@ -65,6 +66,7 @@ void WaitQueue::wake_one(Events events) {
 
 void WaitQueue::wake(Events events, bool is_one) {
   if (is_empty()) return;  // whoever adds itself looks at the condition after that
+  const LateWakes late;
   LockGuard guard(lock_);
   bool is_done = false;
   for (Waiter* waiter = first_; waiter != nullptr;) {
@@ -83,9 +85,23 @@ bool TaskWaiter::wake(Events) {
 }
 
 void wake_task(Task& task) {
-  if (task.wake_word.exchange(1) == 0 && task.is_sleeping.load() != 0) {
+  if (task.wake_word.exchange(1) != 0 || task.is_sleeping.load() == 0) return;
+  LateWakes* const late = late_wakes();
+  if (late != nullptr && late->count_ != LateWakes::kMost) {
+    late->words_[late->count_++] = &task.wake_word;
+  } else {
     host::futex(raw(task.wake_word), FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
+}
+
+LateWakes::LateWakes() : is_outermost_(late_wakes() == nullptr) {
+  if (is_outermost_) late_wakes() = this;
+}
+
+LateWakes::~LateWakes() {
+  if (!is_outermost_) return;
+  late_wakes() = nullptr;
+  for (std::uint32_t i = 0; i < count_; ++i) host::futex(raw(*words_[i]), FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 Waiting::Waiting(WaitQueue& queue, Events wanted) : Waiting(queue, wanted, Exclusive::no) {}
@@ -128,12 +144,16 @@ SysResult<void> sleep_until_woken(Deadline deadline) {
   const timespec until{static_cast<time_t>(deadline / kNanosecondsPerSecond),
                        static_cast<long>(deadline % kNanosecondsPerSecond)};
   const timespec* const timeout = deadline == kNever ? nullptr : &until;
+  Spin spin;
+  spin.until([&task] { return task.wake_word.load() != 0; });
   while (task.wake_word.load() == 0) {
     if (has_signal()) return error(kRestart);
+    spin.before_sleep();
     task.is_sleeping.store(1);
     const long result =
         host::futex_interruptible(raw(task.wake_word), FUTEX_WAIT_BITSET, 0, timeout, nullptr, FUTEX_BITSET_MATCH_ANY);
     task.is_sleeping.store(0);
+    spin.after_sleep(result == -ETIMEDOUT);
     if (result == -ETIMEDOUT) return error(ETIMEDOUT);
   }
   task.wake_word.store(0);

@@ -73,6 +73,27 @@ class TaskWaiter final : public Waiter {
 // Ends the sleep of a thread, or its next one if it does not sleep yet. Cheap where nobody sleeps.
 void wake_task(Task& task);
 
+// Threads that are woken while one of these lives start at its end. To be declared before the guard of a lock that they
+// go on to take: else each of them would run into that lock at once.
+class [[nodiscard]] LateWakes {
+ public:
+  LateWakes();
+  ~LateWakes();
+  LateWakes(const LateWakes&) = delete;
+  LateWakes& operator=(const LateWakes&) = delete;
+
+ private:
+  friend void wake_task(Task& task);
+  static constexpr std::uint32_t kMost = 16;  // further ones start at once
+
+  std::uint32_t count_ = 0;
+  std::atomic<std::uint32_t>* words_[kMost];  // in the arena, so always there, though their tasks may be gone by then
+  bool is_outermost_;
+};
+
+// The outermost one of the running thread. The image and the hosted build have their own of it.
+LateWakes*& late_wakes();
+
 // The pattern for a condition:
 //
 //   Waiting waiting(object.queue, POLLIN);      // EINTR-able; takes a waiter of the current task
