@@ -173,7 +173,7 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   const bool is_image = source.file.image_id != 0 && !is_shared && (request.protection & PROT_WRITE) == 0;
   if (is_image && (request.protection & PROT_EXEC) != 0) {
     result = map_text(text, &is_patched);
-  } else if (is_image && request.address == 0 && request.offset == 0) {
+  } else if (is_image && request.address == 0 && request.offset == 0 && is_library(source.file)) {
     result = map_library(text);
   } else {
     result = host::mmap(text.address, text.size, text.protection, text.flags, source.place.fd, source.place.offset);

@@ -1,5 +1,6 @@
 #include "kernel/mm/text_cache.h"
 
+#include <elf.h>
 #include <sys/mman.h>
 
 #include <cstring>
@@ -139,6 +140,11 @@ long map_text(const TextRequest& request, bool* is_patched) {
   }
   const HostPlace plain = place_of_content(source.offset);
   return host::mmap(request.address, request.size, request.protection, request.flags, plain.fd, plain.offset);
+}
+
+bool is_library(const MapSource& source) {
+  return source.size >= kPageSize &&
+         std::memcmp(reinterpret_cast<const void*>(kContentBase + source.offset), ELFMAG, SELFMAG) == 0;
 }
 
 long map_library(const TextRequest& request) {

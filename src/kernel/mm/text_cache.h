@@ -27,6 +27,8 @@ struct TextRequest {
 
 // Both as mmap(2): an address, or -errno. map_text() is for what is executed: it maps patched text where there is any.
 long map_text(const TextRequest& request, bool* is_patched);
+// Whether what is mapped from its first byte on may have text: other files, such as those of a locale, need no room.
+bool is_library(const MapSource& source);
 // The first, whole mapping of a library by the dynamic loader: leaves room before it.
 long map_library(const TextRequest& request);
 
