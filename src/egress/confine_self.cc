@@ -25,7 +25,7 @@ constexpr bool kIsSanitized = false;
 
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{128} << 20;
 constexpr std::uint64_t kMemoryBytesPerConnection = std::uint64_t{512} << 10;
-constexpr std::uint64_t kFilesPerConnection = 6;  // two sockets and two pipes
+constexpr std::uint64_t kFilesPerConnection = 3;  // two sockets, and one to a name server
 constexpr std::uint64_t kOtherFiles = 256;
 
 Result<void> check(const char* step, long result) {

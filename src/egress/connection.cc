@@ -1,7 +1,6 @@
 #include "egress/connection.h"
 
 #include <fmt/format.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -35,8 +34,6 @@ void Connection::close() {
   client_interest_ = upstream_interest_ = {};
   client_.reset();
   upstream_.reset();
-  up_.drop();
-  down_.drop();
   wipe(&to_upstream_);
   from_client_ = to_client_ = {};
 }
@@ -90,8 +87,7 @@ void Connection::connect_to_next() {
     const SocketAddress address(addresses_[next_address_++], port_);
     upstream_ = Fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!upstream_.is_open()) continue;
-    const int on = 1;
-    ::setsockopt(upstream_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    prepare_for_flow(upstream_.get());
     const bool is_last = next_address_ == addresses_.size();
     dial_deadline_ms_ = now_ms() + (is_last ? kDialMs : kDialOneOfManyMs);
     if (::connect(upstream_.get(), address.get(), address.size) == 0) return finish_connect();
@@ -340,7 +336,7 @@ void Connection::move_up() {
   if (!write_pending(upstream_.get(), &to_upstream_, true)) return reset();
   if (is_closed() || !to_upstream_.empty()) return;
   if (protocol_ == Protocol::opaque) {
-    count(up_.pump(client_.get(), upstream_.get(), services_.pipes), 0);
+    count(up_.pump(client_.get(), upstream_.get(), services_.flow_buffer), 0);
     if (is_closed()) return;
     if (up_.state() == Flow::State::failed) return reset();
     client_ended_ = client_ended_ || up_.is_ended();
@@ -358,7 +354,7 @@ void Connection::move_down() {
   if (!write_pending(client_.get(), &to_client_, false)) return close();
   if (!to_client_.empty()) return;
   if (is_connected_ && protocol_ != Protocol::switching && !down_.is_ended()) {
-    count(0, down_.pump(upstream_.get(), client_.get(), services_.pipes));
+    count(0, down_.pump(upstream_.get(), client_.get(), services_.flow_buffer));
     if (is_closed()) return;
     if (down_.state() == Flow::State::failed) return reset();
     if (!down_.is_ended()) return;

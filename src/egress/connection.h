@@ -31,7 +31,7 @@ struct Services {
   const Secrets& secrets;
   Tls* tls;  // null: there is nothing to inspect
   EgressLimits limits;
-  PipePool pipes;
+  FlowBuffer flow_buffer;
 };
 
 class Connection final : public Waiter {

@@ -1,82 +1,66 @@
 #include "egress/flow.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kIdlePipesMax = 32;
-constexpr std::size_t kPipeBytes = std::size_t{1} << 20;
-constexpr unsigned kTurnsMax = 16;
+constexpr std::uint64_t kShareBytes = std::uint64_t{4} << 20;
 
-}  // namespace
-
-Pipe PipePool::lend() {
-  if (!idle_.empty()) {
-    Pipe pipe = std::move(idle_.back());
-    idle_.pop_back();
-    return pipe;
-  }
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return {};
-  Pipe pipe{Fd(ends[0]), Fd(ends[1])};
-  ::fcntl(ends[1], F_SETPIPE_SZ, static_cast<int>(kPipeBytes));  // where it is refused, the usual size does too
-  return pipe;
+bool is_for_later(int error) {
+  return error == EAGAIN || error == EINTR;
 }
 
-void PipePool::give_back(Pipe pipe) {
-  if (idle_.size() < kIdlePipesMax) idle_.push_back(std::move(pipe));
-}
-
-bool Flow::fill(int source_fd, PipePool& pipes) {
-  if (!pipe_.read.is_open()) pipe_ = pipes.lend();
-  if (!pipe_.read.is_open()) {
-    state_ = State::failed;
-    return false;
-  }
-  const ssize_t count =
-      ::splice(source_fd, nullptr, pipe_.write.get(), nullptr, kPipeBytes, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-  if (count > 0) {
-    in_pipe_ = static_cast<std::size_t>(count);
-    return true;
-  }
-  if (count == 0) {
-    state_ = State::ended;
-  } else if (errno == EAGAIN || errno == EINTR) {
-    state_ = State::waits_for_source;
-  } else {
-    state_ = State::failed;
-  }
-  pipes.give_back(std::move(pipe_));
-  pipe_ = {};
-  return false;
-}
-
-bool Flow::empty(int target_fd, std::uint64_t* moved) {
-  while (in_pipe_ > 0) {
-    const ssize_t count =
-        ::splice(pipe_.read.get(), nullptr, target_fd, nullptr, in_pipe_, SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
-    if (count <= 0) {
-      const bool is_full = count < 0 && (errno == EAGAIN || errno == EINTR);
-      state_ = is_full ? State::waits_for_target : State::failed;
-      return false;
-    }
-    in_pipe_ -= static_cast<std::size_t>(count);
-    *moved += static_cast<std::uint64_t>(count);
+// Takes bytes that were looked at out of the source's queue. They are there, and are not copied.
+bool drop(int source_fd, std::span<char> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::recv(source_fd, bytes.data(), bytes.size(), MSG_TRUNC);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
   return true;
 }
 
-std::uint64_t Flow::pump(int source_fd, int target_fd, PipePool& pipes) {
+}  // namespace
+
+void prepare_for_flow(int socket_fd) {
+  const int on = 1;
+  ::setsockopt(socket_fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  ::setsockopt(socket_fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
+}
+
+std::uint64_t Flow::pump(int source_fd, int target_fd, FlowBuffer& buffer) {
   std::uint64_t moved = 0;
   if (state_ == State::ended || state_ == State::failed) return moved;
-  for (unsigned turn = 0; turn < kTurnsMax; ++turn) {
-    if (!empty(target_fd, &moved) || !fill(source_fd, pipes)) return moved;
+  state_ = State::waits_for_source;
+  const std::span<char> room = buffer.bytes();
+  while (moved < kShareBytes) {
+    const ssize_t count = ::recv(source_fd, room.data(), room.size(), MSG_PEEK);
+    if (count == 0) state_ = State::ended;
+    if (count < 0 && !is_for_later(errno)) state_ = State::failed;
+    if (count <= 0) return moved;
+    const std::span<char> seen = room.first(static_cast<std::size_t>(count));
+    const ssize_t taken = ::send(target_fd, seen.data(), seen.size(), MSG_NOSIGNAL);
+    if (taken < 0) {
+      state_ = is_for_later(errno) ? State::waits_for_target : State::failed;
+      return moved;
+    }
+    moved += static_cast<std::uint64_t>(taken);
+    if (!drop(source_fd, seen.first(static_cast<std::size_t>(taken)))) {
+      state_ = State::failed;
+      return moved;
+    }
+    if (taken < count) {
+      state_ = State::waits_for_target;
+      return moved;
+    }
+    if (seen.size() < room.size()) return moved;  // there is no more, or its coming wakes the poller
   }
-  if (empty(target_fd, &moved)) state_ = State::waits_for_source;
   return moved;
 }
 

@@ -1,43 +1,40 @@
-// Bytes from one socket to another without a way through this process: splice(2) by a pipe, which is lent for as long
-// as bytes are in it.
+// Bytes from one socket to another by way of memory that all flows of the process share: what the target does not take
+// yet stays with the source in the kernel. So a connection that waits has nothing here, and neither has one whose other
+// side is slow. splice(2) would copy nothing, but hands pages on one by one, which is slower than copying at once.
 #pragma once
 
 #include <cstdint>
-#include <vector>
-
-#include "base/fd.h"
+#include <memory>
+#include <span>
 
 namespace belljar::egress {
 
-class PipePool {
+// The shared memory; it holds something only while a flow moves bytes.
+class FlowBuffer {
  public:
-  // An empty pipe that never blocks; closed ends where the kernel has none left.
-  Pipe lend();
-  void give_back(Pipe pipe);
+  std::span<char> bytes() { return {memory_.get(), kBytes}; }
 
  private:
-  std::vector<Pipe> idle_;
+  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+  std::unique_ptr<char[]> memory_ = std::make_unique_for_overwrite<char[]>(kBytes);
 };
+
+// What both sockets of a flow must have, set when they are made: tcp(7). What came in one piece goes on at once, and
+// urgent bytes are bytes like others, so that each stands once in the source's queue.
+void prepare_for_flow(int socket_fd);
 
 class Flow {
  public:
   enum class State { waits_for_source, waits_for_target, ended, failed };
 
-  // Moves what there is, up to a share that leaves other connections their turn. Returns the bytes that arrived.
-  std::uint64_t pump(int source_fd, int target_fd, PipePool& pipes);
+  // Moves what there is, up to a share that leaves other connections their turn. Returns the bytes that the target
+  // took.
+  std::uint64_t pump(int source_fd, int target_fd, FlowBuffer& buffer);
 
   State state() const { return state_; }
   bool is_ended() const { return state_ == State::ended; }
 
-  // Gives the pipe up; what is in it is lost.
-  void drop() { pipe_ = {}; }
-
  private:
-  bool fill(int source_fd, PipePool& pipes);
-  bool empty(int target_fd, std::uint64_t* moved);
-
-  Pipe pipe_;
-  std::size_t in_pipe_ = 0;
   State state_ = State::waits_for_source;
 };
 

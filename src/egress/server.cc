@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "egress/flow.h"
 #include "egress/link.h"
 #include "egress/socket_address.h"
 
@@ -172,8 +172,7 @@ void Server::accept_from(unsigned tag) {
 }
 
 void Server::start_connection(unsigned tag, Fd client) {
-  const int on = 1;
-  ::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  prepare_for_flow(client.get());
   std::optional<SocketAddress> target;
   if (tag != kProxy) target = original_target(client.get(), tag == kRelayV6);
   const auto address = target ? target->address() : std::nullopt;

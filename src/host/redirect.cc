@@ -29,7 +29,8 @@ constexpr int kRawPriority = -300;     // before connection tracking
 constexpr int kFilterPriority = -150;  // after connection tracking (-200), before addresses are translated
 constexpr int kNatPriority = -100;
 constexpr std::size_t kMemoryBytes = std::size_t{96} << 10;
-constexpr int kBacklog = 4096;  // cut to net.core.somaxconn
+constexpr std::uint16_t kGsoIpv4MaxSize = 63;  // IFLA_GSO_IPV4_MAX_SIZE of <linux/if_link.h>, which may be older
+constexpr int kBacklog = 4096;                 // cut to net.core.somaxconn
 
 enum class Family : bool { v4, v6 };
 
@@ -72,6 +73,21 @@ int add_routes(int socket_fd, Family family, const std::uint8_t (&own)[kSize]) {
   NetlinkMessages route(memory);
   add_route(route, family, own);
   return route.send(socket_fd);
+}
+
+// Lets more bytes cross the loopback in one packet, which is what the speed of big transfers hangs on. Kernels
+// before 6.3 have no such thing for IPv4, and those before 5.19 none at all: nothing else depends on it.
+void widen_loopback(int socket_fd) {
+  constexpr std::uint32_t kPacketBytes = 8 * 65535;  // GSO_MAX_SIZE of the kernel, more it refuses
+  std::byte memory[128];
+  NetlinkMessages messages(memory);
+  ifinfomsg header{};
+  header.ifi_family = AF_UNSPEC;
+  header.ifi_index = kLoopbackIndex;
+  messages.begin(RTM_NEWLINK, NLM_F_ACK, &header, sizeof header);
+  messages.attribute(IFLA_GSO_MAX_SIZE, &kPacketBytes, sizeof kPacketBytes);
+  messages.attribute(kGsoIpv4MaxSize, &kPacketBytes, sizeof kPacketBytes);
+  (void)messages.send(socket_fd);
 }
 
 // --- Rules ------------------------------------------------------------------------------------------------------
@@ -417,6 +433,7 @@ int make_redirect(const RedirectPlan& plan, RedirectSockets* sockets) {
   if (sockets->relay_v6 >= 0) {
     if (const int result = add_routes(routing.get(), Family::v6, kOwnV6); result != 0) return result;
   }
+  widen_loopback(routing.get());
   sockets->refusals = open_refusals();
   const Logging logging = sockets->refusals >= 0 ? Logging::on : Logging::off;
   if (const int result = add_rules(plan, logging); result != 0) return result;

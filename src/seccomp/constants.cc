@@ -53,7 +53,6 @@ constexpr Constant kConstants[] = {
     CONSTANT(F_GETFL),
     CONSTANT(F_SETFD),
     CONSTANT(F_SETFL),
-    CONSTANT(F_SETPIPE_SZ),
     // clone(2), unshare(2)
     CONSTANT(CLONE_VM),
     CONSTANT(CLONE_FS),
