@@ -249,12 +249,13 @@ void Connection::say_last_words(std::string text) {
 // --- Bytes --------------------------------------------------------------------------------------------------------
 
 void Connection::wake(std::uint32_t events, unsigned tag) {
+  Interest& interest = tag == kClient ? client_interest_ : upstream_interest_;
+  interest.may_have_bytes = interest.may_have_bytes || (events & ~EPOLLOUT) != 0;
   if (tag == kUpstream && !is_connected_) {
     finish_connect();
   } else if (tag == kClient && (events & EPOLLERR) != 0) {
     return close();
   } else if ((events & EPOLLHUP) != 0) {
-    const Interest& interest = tag == kClient ? client_interest_ : upstream_interest_;
     if ((interest.events & EPOLLIN) == 0) return close();  // both directions are over, and nothing can be written
   }
   if (is_closed()) return;

@@ -72,6 +72,7 @@ class Connection final : public Waiter {
     std::uint32_t events = 0;
     Poller::Slot slot = 0;
     bool is_added = false;
+    bool may_have_bytes = true;  // false: all that had come was read, and the poller has not spoken since
   };
 
   // --- Where to (connection_target.cc)
@@ -112,6 +113,7 @@ class Connection final : public Waiter {
   bool give(int fd, TlsEnd* end, std::string* plain, bool is_sent);
   bool give_all();
   bool has_bytes_to_give() const;
+  bool has_bytes_to_use() const;
   void end_inspected();
   std::uint32_t wanted_of_program() const;
   std::uint32_t wanted_of_server() const;

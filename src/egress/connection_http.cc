@@ -36,36 +36,45 @@ bool is_replaced(const HttpHeader& header, const Secrets::Headers& secrets) {
   return std::ranges::any_of(secrets, [&](const auto& secret) { return equal_without_case(header.name, secret.name); });
 }
 
-void put_secrets(std::string* out, Secrets::Headers* secrets) {
-  for (Secrets::Header& secret : *secrets) {
-    out->append(secret.name).append(": ").append(secret.value).append("\r\n");
-    wipe(&secret.value);
-  }
+void put_request_line(const HttpHead& head, std::string_view target, std::string* out) {
+  out->append(head.method).append(" ").append(target);
+  out->append(head.minor_version == 0 ? " HTTP/1.0\r\n" : " HTTP/1.1\r\n");
 }
 
-// The head without what concerns this hop only (RFC 9110, 7.6.1).
-std::string rewrite_head(const HttpHead& head, std::string_view target, bool closes, Secrets::Headers* secrets) {
+void put_header(std::string_view name, std::string_view value, std::string* out) {
+  out->append(name).append(": ").append(value).append("\r\n");
+}
+
+void end_head(Secrets::Headers* secrets, std::string* out) {
+  for (Secrets::Header& secret : *secrets) {
+    put_header(secret.name, secret.value, out);
+    wipe(&secret.value);
+  }
+  out->append("\r\n");
+}
+
+// Adds to `out` the head as it came, but for secrets.
+void put_head(const HttpHead& head, Secrets::Headers* secrets, std::string* out) {
+  put_request_line(head, head.target, out);
+  for (const HttpHeader& header : head.headers) {
+    if (!is_replaced(header, *secrets)) put_header(header.name, header.value, out);
+  }
+  end_head(secrets, out);
+}
+
+// The same without what concerns this hop only (RFC 9110, 7.6.1).
+void put_head_of_hop(const HttpHead& head, std::string_view target, bool closes, Secrets::Headers* secrets,
+                     std::string* out) {
   constexpr std::string_view kDropped[] = {"connection", "proxy-connection", "keep-alive", "proxy-authorization",
                                            "upgrade",    "http2-settings",   "te"};
-  std::string out = fmt::format("{} {} HTTP/1.{}\r\n", head.method, target, head.minor_version);
+  put_request_line(head, target, out);
   for (const HttpHeader& header : head.headers) {
     const bool is_dropped =
         std::ranges::any_of(kDropped, [&](std::string_view name) { return equal_without_case(header.name, name); });
-    if (!is_dropped && !is_replaced(header, *secrets)) out += fmt::format("{}: {}\r\n", header.name, header.value);
+    if (!is_dropped && !is_replaced(header, *secrets)) put_header(header.name, header.value, out);
   }
-  if (closes) out += "Connection: close\r\n";
-  put_secrets(&out, secrets);
-  return out + "\r\n";
-}
-
-// The head as it came, but for secrets.
-std::string copy_head(const HttpHead& head, Secrets::Headers* secrets) {
-  std::string out = fmt::format("{} {} HTTP/1.{}\r\n", head.method, head.target, head.minor_version);
-  for (const HttpHeader& header : head.headers) {
-    if (!is_replaced(header, *secrets)) out += fmt::format("{}: {}\r\n", header.name, header.value);
-  }
-  put_secrets(&out, secrets);
-  return out + "\r\n";
+  if (closes) put_header("Connection", "close", out);
+  end_head(secrets, out);
 }
 
 }  // namespace
@@ -131,9 +140,9 @@ bool Connection::take_request(const HttpHead& head, bool ends_request) {
     return take_upgrade(head, *upgrade, ends_request, &secrets);
   if (inspection_) inspection_->answers.expect(head.method, false);
   if (is_one_request_ || target.data() != head.target.data()) {
-    to_upstream_ += rewrite_head(head, target, is_one_request_ || asks_to_close(head), &secrets);
+    put_head_of_hop(head, target, is_one_request_ || asks_to_close(head), &secrets, &to_upstream_);
   } else if (!secrets.empty()) {
-    to_upstream_ += copy_head(head, &secrets);
+    put_head(head, &secrets, &to_upstream_);
   } else {
     to_upstream_.append(from_client_, 0, head.size);
   }
@@ -158,10 +167,10 @@ bool Connection::take_upgrade(const HttpHead& head, std::string_view upgrade, bo
   const bool may_switch = equal_without_case(upgrade, "websocket") && is_first;
   if (inspection_) inspection_->answers.expect(head.method, may_switch);
   if (!may_switch) {
-    to_upstream_ += rewrite_head(head, head.target, asks_to_close(head), secrets);
+    put_head_of_hop(head, head.target, asks_to_close(head), secrets, &to_upstream_);
     return true;
   }
-  to_upstream_ += copy_head(head, secrets);
+  put_head(head, secrets, &to_upstream_);
   from_client_.erase(0, head.size);
   protocol_ = Protocol::switching;
   if (!is_dialling_) dial();

@@ -70,7 +70,7 @@ void Connection::move_inspected() {
     if (!is_inspecting()) return move();  // refused before TLS was there
     const bool has_bytes = has_bytes_to_give();
     if (!give_all()) return;
-    if (!has_bytes || has_bytes_to_give()) break;
+    if (!has_bytes || has_bytes_to_give() || !has_bytes_to_use()) break;
   }
   end_inspected();
   if (!is_closed()) update_interest();
@@ -146,8 +146,9 @@ bool Connection::take_from_program() {
   if (!inspected.is_tls) return client_ended_ || read_client();
   if (!inspected.program) return true;
   std::array<char, kReadBytes> bytes;
-  for (unsigned reads = 0; reads < kReadsMax && may_take_from_program(); ++reads) {
+  for (unsigned reads = 0; reads < kReadsMax && client_interest_.may_have_bytes && may_take_from_program(); ++reads) {
     const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
+    client_interest_.may_have_bytes = count == static_cast<ssize_t>(bytes.size());
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (count < 0) {
       close();
@@ -168,8 +169,9 @@ bool Connection::take_from_program() {
 bool Connection::take_from_server() {
   Inspection& inspected = *inspection_;
   std::array<char, kReadBytes> bytes;
-  for (unsigned reads = 0; reads < kReadsMax && may_take_from_server(); ++reads) {
+  for (unsigned reads = 0; reads < kReadsMax && upstream_interest_.may_have_bytes && may_take_from_server(); ++reads) {
     const ssize_t size = ::recv(upstream_.get(), bytes.data(), bytes.size(), 0);
+    upstream_interest_.may_have_bytes = size == static_cast<ssize_t>(bytes.size());
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (size <= 0) {
       inspected.is_server_ended = true;
@@ -286,6 +288,12 @@ RequestVerdict Connection::judge_http2(const Http2Request& request) {
   if (!decision.is_allowed) return refused(403, decision);
   ++requests_taken_;
   return {.headers = services_.secrets.headers_of(host_, port_, Transport::tls, line)};
+}
+
+// Whether there may be more to do once what was to be given is away. HTTP/2 keeps bytes of its own.
+bool Connection::has_bytes_to_use() const {
+  return inspection_->http2 || inspection_->is_server_ended || !from_client_.empty() ||
+         !inspection_->from_server.empty();
 }
 
 // --- Bytes out

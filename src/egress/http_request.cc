@@ -76,6 +76,8 @@ RequestReader::Event broken(std::string_view reason) {
 }  // namespace
 
 std::string_view read_http_headers(std::string_view lines, std::vector<HttpHeader>* headers) {
+  constexpr std::size_t kUsualHeaders = 16;
+  headers->reserve(kUsualHeaders);
   while (true) {
     const auto line = take_line(&lines);
     if (!line) return "a line of the head does not end as it must";

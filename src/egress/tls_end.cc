@@ -48,7 +48,10 @@ bool TlsEnd::read(std::string* plain) {
     const int count = ::SSL_read(ssl_.get(), bytes.data(), static_cast<int>(bytes.size()));
     if (count > 0) {
       plain->append(bytes.data(), static_cast<std::size_t>(count));
-      continue;
+      const bool is_all = ::BIO_ctrl_pending(::SSL_get_rbio(ssl_.get())) == 0 && ::SSL_has_pending(ssl_.get()) == 0;
+      if (!is_all) continue;
+      collect();
+      return true;
     }
     const int error = ::SSL_get_error(ssl_.get(), count);
     collect();
