@@ -15,7 +15,7 @@ class FlowBuffer {
   std::span<char> bytes() { return {memory_.get(), kBytes}; }
 
  private:
-  static constexpr std::size_t kBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kBytes = std::size_t{256} << 10;
   std::unique_ptr<char[]> memory_ = std::make_unique_for_overwrite<char[]>(kBytes);
 };
 
