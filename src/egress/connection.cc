@@ -265,8 +265,9 @@ void Connection::wake(std::uint32_t events, unsigned tag) {
 // Reads what is there up to the bound; false when the connection was closed by it.
 bool Connection::read_client() {
   std::array<char, std::size_t{16} << 10> bytes;
-  while (from_client_.size() < kBufferBytesMax && !client_ended_) {
+  while (client_interest_.may_have_bytes && from_client_.size() < kBufferBytesMax && !client_ended_) {
     const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
+    client_interest_.may_have_bytes = count == static_cast<ssize_t>(bytes.size());
     if (count > 0) {
       active_ms_ = now_ms();
       if (protocol_ == Protocol::refused) {
@@ -276,7 +277,6 @@ bool Connection::read_client() {
         return false;
       }
       from_client_.append(bytes.data(), static_cast<std::size_t>(count));
-      if (static_cast<std::size_t>(count) < bytes.size()) return true;
       continue;
     }
     if (count == 0) client_ended_ = true;
