@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """The kernel tier: real programs on the user-space kernel, what is refused, and what hostile guests get."""
 
+import json
 import os
 import re
 import signal
@@ -8,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Case, both_callers, main, root_only
+from harness import Case, Record, both_callers, main, root_only
 
 # A guest that knows where the kernel's shared memory is, and writes over it.
 SCRIBBLE = r"""
@@ -284,6 +285,57 @@ class Trace(Case):
         ended = self.run_in("--isolation", "auto", "--trust", "own", "--explain", "--strace", "--", "true")
         self.assertEqual(ended.status, 0, str(ended))
         self.assertIn("kernel", ended.own_lines()[0])
+
+
+@both_callers
+class KilledFromOutside(Case):
+    """SIGKILL by the host, or by its memory killer, of any one process: the run ends soon, as what it is, with what was
+    printed until then."""
+
+    CODE = """
+import os, sys, time
+print("before", flush=True)
+if os.fork() == 0: time.sleep(60)
+if os.fork() == 0:
+    while True: pass
+time.sleep(60)
+"""
+
+    def processes(self, belljar: int) -> dict[int, str]:
+        """Below this one, and what each is called."""
+        found, waiting = {}, [belljar]
+        while waiting:
+            pid = waiting.pop()
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                waiting += map(int, (task / "children").read_text().split())
+            found[pid] = Path(f"/proc/{pid}/comm").read_text().strip()
+        return found
+
+    def started(self, script: Path) -> tuple[subprocess.Popen, list[int], list[int]]:
+        process = self.start("run", "--isolation", "kernel", "--json", "--timeout", "60", script)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            names = self.processes(process.pid)
+            kernels = sorted(pid for pid, name in names.items() if name == "belljar-ukernel" or name.isdigit())
+            if len(kernels) == 5:  # the caretaker, its helper, and three of the program
+                time.sleep(0.3)
+                return process, kernels, [pid for pid, name in names.items() if name == "belljar-broker"]
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        self.fail(f"not started: {names}")
+
+    def test_every_process(self):
+        script = self.write("forks.py", self.CODE)
+        for index in range(6):
+            with self.subTest(index=index):
+                process, kernels, brokers = self.started(script)
+                os.kill([*kernels, *brokers][index], signal.SIGKILL)
+                killed = time.monotonic()
+                out, err = process.communicate(timeout=30)
+                self.assertLess(time.monotonic() - killed, 3, err)
+                record = Record(json.loads(out))
+                self.assertEqual((record["status"], record.out, process.returncode), ("tampered", b"before\n", 124), record)
 
 
 @both_callers

@@ -36,24 +36,26 @@ void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::uint64_
 
 // Nothing inside can end a host process but itself. So one that is gone was killed for memory, or the sandbox is being
 // ended.
-void look_for_killed_processes() {
+void look_for_killed_processes(std::int32_t helper) {
+  constexpr const char* kWhy = "a process was killed from outside";
+  if (host::tgkill(helper, helper, 0) == -ESRCH) stop_sandbox(kWhy);
   LockGuard guard(tasks_lock());
   for (Process* process = next_process(kInitPid); process != nullptr; process = next_process(process->pid)) {
     Task* const task = process->first_task;
     if (task == nullptr || task->is_kickable.load() == 0 || process->host_pid == 0) continue;
     if (host::tgkill(process->host_pid, task->host_tid, 0) == -ESRCH && task->is_kickable.load() != 0) {
-      stop_sandbox("a process was killed from outside");
+      stop_sandbox(kWhy);
     }
   }
 }
 
-// A process of its own, since it sleeps on another word.
-void start_stream_helper() {
+// A process of its own, since it sleeps on another word. Returns its id on the host.
+std::int32_t start_stream_helper() {
   constexpr std::uint64_t kHostProcess = SIGCHLD | CLONE_PARENT_SETTID | CLONE_CHILD_SETTID;
   std::int32_t tid = 0;
   const long result = host::raw(SYS_clone, kHostProcess, 0, &tid, &tid, 0);
   if (result < 0) stop_sandbox("the host can't start a helper process");
-  if (result > 0) return;
+  if (result > 0) return tid;
   thread_state().host_tid = static_cast<std::uint32_t>(tid);
   std::atomic<std::uint32_t>& bell = shared_with_broker().guest_bell;
   while (true) {
@@ -67,12 +69,12 @@ void start_stream_helper() {
 }  // namespace
 
 void take_care() {
-  start_stream_helper();
+  const std::int32_t helper = start_stream_helper();
   while (true) {
     const std::uint32_t seen = timers_word().load();
     const std::uint64_t now = host::clock_ns(CLOCK_MONOTONIC);
     const std::uint64_t next_timer = run_due_timers(now);
-    look_for_killed_processes();
+    look_for_killed_processes(helper);
     sleep_on(timers_word(), seen, next_timer < now + kLookInterval ? next_timer : now + kLookInterval);
   }
 }

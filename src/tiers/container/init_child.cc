@@ -409,6 +409,7 @@ void reap_until_end(const InitPlan& plan, const Received& received, const Kernel
       report_exit(plan, received, kernel, info);
       ::_exit(0);
     }
+    if (info.si_pid != 0 && info.si_pid == kernel.first_process) note_kernel_gone(kernel);
     // A stream of ended orphans must not keep the sampler from its work.
     if (info.si_pid != 0 && !(sampler.is_needed() && sampler.is_due())) continue;
     const Sampler::Verdict verdict = sampler.sample();

@@ -74,7 +74,8 @@ struct KernelParts {
   int readable_cache = -1;  // of contents; neither is open where there is none
   int writable_cache = -1;
   int broker = -1;
-  const void* shared = nullptr;  // the mapped first part of the arena
+  void* shared = nullptr;  // the mapped first part of the arena
+  int first_process = -1;  // all others end with it
 };
 
 // With a user-space kernel: makes the memory that it shares with its broker, and starts its first process, in a pid
@@ -86,6 +87,9 @@ void confine_kernel(const InitPlan& plan);
 
 // Becomes the broker, in place of the program. Returns the errno of a failed exec.
 int become_broker(const InitPlan& plan, const KernelParts& parts);
+
+// After the first process has ended: tells the broker, which passes on what was printed before, and ends.
+void note_kernel_gone(const KernelParts& parts);
 
 // How the sandbox ended, where the exit of the broker does not tell: fills in the frame, which says exited otherwise.
 // And what the writable space held, which is the kernel's own.

@@ -1,5 +1,6 @@
 // The sandbox with a user-space kernel: its shared memory, its first process with walls of its own, its broker.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -202,6 +203,7 @@ KernelParts start_kernel(const InitPlan& plan, const Received& received) {
   if (!clone) give_up(plan, kStep, -clone.error().value);
   if (clone->side == host::Side::child) become_kernel(plan, parts, readable, image);
   auto& process = const_cast<host::Process&>(clone->process);
+  parts.first_process = process.pid();
   process.release();  // it ends with this process's namespace
   ::close(readable);
   ::close(image);
@@ -221,6 +223,14 @@ int become_broker(const InitPlan& plan, const KernelParts& parts) {
   char* const environment[] = {nullptr};
   ::syscall(SYS_execveat, kImageFd, "", arguments, environment, AT_EMPTY_PATH);
   return errno;
+}
+
+void note_kernel_gone(const KernelParts& parts) {
+  auto& shared = *static_cast<shm::Shared*>(parts.shared);
+  std::uint32_t running = shm::End::kRunning;  // else it is known how all ended
+  if (!shared.end.kind.compare_exchange_strong(running, shm::End::kStopped)) return;
+  shared.doorbell.fetch_add(1);
+  ::syscall(SYS_futex, &shared.doorbell, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 void read_kernel_end(const InitPlan& plan, const KernelParts& parts, Frame* frame) {
