@@ -122,7 +122,7 @@ Result<ChangeStore> ChangeStore::open(const std::string& path) {
 }
 
 // Under the lock of the whole store, as begin() is: a set that was just made has no lock yet, and is not abandoned.
-void ChangeStore::clear_abandoned() const {
+void ChangeStore::clear_abandoned() {
   const auto readable = open_folder(folder_.get(), ".");
   if (!readable || !take_lock(readable->get(), LOCK_EX)) return;
   const auto listing = list_folder(readable->get(), std::numeric_limits<std::size_t>::max());
@@ -130,7 +130,9 @@ void ChangeStore::clear_abandoned() const {
   for (const FolderEntry& entry : listing->entries) {
     if (!entry.name.starts_with(kNew) && !entry.name.starts_with(kOld)) continue;
     const auto folder = open_folder(folder_.get(), entry.name);
-    if (folder && take_lock(folder->get(), LOCK_EX | LOCK_NB)) remove_tree(folder_.get(), entry.name.c_str());
+    if (!folder || !take_lock(folder->get(), LOCK_EX | LOCK_NB)) continue;
+    remove_tree(folder_.get(), entry.name.c_str());
+    ++abandoned_count_;
   }
 }
 

@@ -6,7 +6,8 @@
 //   new-..., old-... sets on their way in or out
 //
 // A set arrives and leaves by rename(2), whole. Whoever works on one holds a flock(2) on its folder; a folder new-...
-// or old-... that nobody holds was left by a process that was killed, and is removed by the next that opens the store.
+// or old-... that nobody holds was left by a process that was killed, and is removed by the next that opens the store,
+// as gc does.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,9 @@ class ChangeStore {
   // Makes the folder where it is missing. Errors: bad_changes.
   static Result<ChangeStore> open(const std::string& path);
 
+  // How many sets that a killed process had left were removed as this was opened.
+  std::uint64_t abandoned_count() const { return abandoned_count_; }
+
   Result<NewChangeset> begin() const;
 
   // The oldest first. Damaged ones are left out.
@@ -82,9 +86,10 @@ class ChangeStore {
 
  private:
   explicit ChangeStore(Fd folder) : folder_(std::move(folder)) {}
-  void clear_abandoned() const;
+  void clear_abandoned();
 
   Fd folder_;
+  std::uint64_t abandoned_count_ = 0;
 };
 
 }  // namespace belljar

@@ -302,7 +302,9 @@ TEST_F(WorkspaceTest, TheStoreClearsWhatIsAbandoned) {
   ASSERT_TRUE(in_work);
   state_.make_folder("changes/new-12345678/contents");
   state_.make_folder("changes/old-12345678");
-  ASSERT_TRUE(ChangeStore::open(state_.at("changes")));
+  const auto opened = ChangeStore::open(state_.at("changes"));
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->abandoned_count(), 2U);
   EXPECT_FALSE(state_.has("changes/new-12345678") || state_.has("changes/old-12345678"));
   EXPECT_TRUE(in_work->publish(Changeset{.workspace = "/"})) << "what is held is left alone";
   EXPECT_EQ(store_->list().size(), 2U);

@@ -452,7 +452,13 @@ class Interrupted(WorkspaceCase):
             self.assertEqual(len(row["changes"]), 8, row)
             self.diff(row["id"])
             self.changes("discard", row["id"])
-        self.wait_until_empty(self.folder / "state/belljar/changes")
+        store = self.folder / "state/belljar/changes"
+        (store / "new-12345678/contents").mkdir(parents=True, mode=0o700)
+        for folder in (store / "new-12345678", store / "new-12345678/contents"):
+            self.own(folder)
+        swept = self.belljar("gc")
+        self.assertEqual((swept.status, list(store.iterdir())), (0, []), str(swept))
+        self.assertRegex(swept.text, r"removed \d+ unfinished sets? of changes to a workspace\n")
 
     def wait_until_empty(self, folder: Path) -> None:
         self.changes("list")  # clears what was left
