@@ -56,12 +56,21 @@ add_custom_target(belljar_archive ALL DEPENDS ${CMAKE_BINARY_DIR}/libbelljar.a)
 
 install(FILES ${CMAKE_BINARY_DIR}/libbelljar.a DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The public header and what it includes, side by side below include/belljar.
-install(FILES ${CMAKE_SOURCE_DIR}/include/belljar/belljar.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar)
-foreach(header base/result.h spec/egress_rule.h spec/errors.def spec/errors.h spec/host_name.h spec/ip_address.h
+# The public header and what it includes, below include/belljar: under no other name, as a user's project may have a
+# base/ or spec/ of its own.
+foreach(header belljar/belljar.h base/result.h spec/egress_rule.h spec/errors.def spec/errors.h spec/host_name.h spec/ip_address.h
     spec/limits.def spec/limits.h spec/outcome.h spec/sandbox_spec.h spec/secret_rule.h)
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${CMAKE_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/belljar/${folder})
+  string(REGEX REPLACE "^belljar/" "" place ${header})
+  set(source ${CMAKE_SOURCE_DIR}/src/${header})
+  if(NOT EXISTS ${source})
+    set(source ${CMAKE_SOURCE_DIR}/include/${header})
+  endif()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  string(REGEX REPLACE "#include \"(base|spec)/" "#include \"belljar/\\1/" text "${text}")
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/installed/belljar/${place} CONTENT "${text}" @ONLY)
+  get_filename_component(folder belljar/${place} DIRECTORY)
+  install(FILES ${CMAKE_BINARY_DIR}/installed/belljar/${place} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
 endforeach()
 
 configure_package_config_file(${CMAKE_SOURCE_DIR}/cmake/BelljarConfig.cmake.in ${CMAKE_BINARY_DIR}/BelljarConfig.cmake

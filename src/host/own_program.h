@@ -15,10 +15,11 @@ struct OwnFile {
 };
 
 // Beside the running program, where both are built or installed together; else where this library's installation has
-// it.
+// it, or a package of Belljar. A file, or one in a folder, that somebody else than this user, root and the running
+// program's owner could have put there is passed over. Errors: EPERM, where there are only such; as openat(2).
 SysResult<OwnFile> open_own_program(std::string_view name);
 
-// "neither beside this one nor in FOLDER", for errors.
+// "neither beside this one nor in FOLDERS", for errors.
 std::string own_program_places();
 
 }  // namespace belljar::host
