@@ -112,7 +112,7 @@ int calibrate_command(std::span<char* const> arguments) {
   const ParsedOptions parsed = parse_options(kOptions, arguments);
   if (is_given(parsed, kHelp)) {
     const std::string help = std::string(kUsage) + options_help(kOptions);
-    return write_all(STDOUT_FILENO, help) ? 0 : error_exit_status(ErrorCode::internal);
+    return print(help);
   }
   const Result<CalibrateRequest> request = make_request(parsed);
   return request ? execute_calibrate(*request) : report_error(request.error(), is_given(parsed, kJson));

@@ -70,7 +70,7 @@ Result<std::string> carry_out(const CalibrateRequest& request) {
 int execute_calibrate(const CalibrateRequest& request) {
   const Result<std::string> text = carry_out(request);
   if (!text) return report_error(text.error(), request.json);
-  return write_all(STDOUT_FILENO, *text) ? 0 : error_exit_status(ErrorCode::internal);
+  return print(*text);
 }
 
 }  // namespace belljar

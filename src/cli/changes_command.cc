@@ -95,7 +95,7 @@ std::string changes_help() {
 int changes_command(std::span<char* const> arguments) {
   const auto [word, ordered, parsed] = parse_word(kOptions, arguments);
   if (is_given(parsed, kHelp)) {
-    return write_all(STDOUT_FILENO, changes_help()) ? 0 : error_exit_status(ErrorCode::internal);
+    return print(changes_help());
   }
   const Result<ChangesRequest> request = make_request(word, parsed);
   if (!request) return report_error(request.error(), is_given(parsed, kJson));

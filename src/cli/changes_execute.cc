@@ -188,7 +188,10 @@ Result<std::string> diff(const ChangesRequest& request) {
   const int workspace_fd = workspace ? workspace->get() : -1;
   for (const Change* change : selected) {
     const auto written = write_all(STDOUT_FILENO, change_diff(kept, *change, workspace_fd));
-    if (!written) return fail(ErrorCode::internal, fmt::format("stdout: {}", errno_text(written.error().value)));
+    if (!written) {
+      return fail(ErrorCode::output_lost,
+                  fmt::format("the output can't be written: {}", errno_text(written.error().value)));
+    }
   }
   return "";
 }
@@ -268,10 +271,10 @@ Result<Reply> carry_out(const ChangesRequest& request) {
 int execute_changes(const ChangesRequest& request) {
   const auto reply = carry_out(request);
   if (!reply) return report_error(reply.error(), request.json);
-  const bool is_written = write_all(STDOUT_FILENO, reply->text).has_value();
+  const int printed = print(reply->text);
   for (const std::string& note : reply->notes) say(note);
   if (const auto& complaint = reply->complaint) return report_error(*complaint, false);
-  return is_written ? 0 : error_exit_status(ErrorCode::internal);
+  return printed;
 }
 
 }  // namespace belljar

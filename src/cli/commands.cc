@@ -27,10 +27,6 @@ int usage_error(std::string message) {
   return report_refusal({ErrorCode::usage, std::move(message)}, {});
 }
 
-int print(std::string_view text) {
-  return write_all(STDOUT_FILENO, text) ? 0 : error_exit_status(ErrorCode::internal);
-}
-
 int run(Arguments arguments) {
   return run_command(arguments, execute_run);
 }
@@ -51,8 +47,8 @@ int doctor(Arguments arguments) {
 
 constexpr std::string_view kGcHelp =
     "usage: belljar gc\n\n"
-    "Removes control groups and folders that a killed Belljar left behind. Running sandboxes are\n"
-    "left alone.\n";
+    "Removes control groups and folders that a killed Belljar left behind, and the unfinished sets of\n"
+    "changes to a workspace among your own. Running sandboxes are left alone.\n";
 
 int gc(Arguments arguments) {
   constexpr Option kOptions[] = {{"help", "", "show this help"}};

@@ -118,40 +118,43 @@ std::vector<SyscallRule> allowed_calls(const CompiledProfile& profile) {
   return allowed;
 }
 
-void print_host_calls(const CompiledProfile& profile) {
+std::string host_calls_text(const CompiledProfile& profile) {
   const std::vector<SyscallRule> allowed = allowed_calls(profile);
-  fmt::print("  of the host kernel, the program has these {} system calls (* with some arguments only):\n",
-             allowed.size());
+  std::string text = fmt::format(
+      "  of the host kernel, the program has these {} system calls (* with some arguments only):\n", allowed.size());
   for (const SyscallRule& rule : allowed) {
-    fmt::print("    {:<14}{} {}\n", rule.syscall, rule.action == "allow" ? ' ' : '*', rule.reason);
+    text += fmt::format("    {:<14}{} {}\n", rule.syscall, rule.action == "allow" ? ' ' : '*', rule.reason);
   }
+  return text;
 }
 
-void print_text(const Report& report) {
-  fmt::print("kernel {}, cgroups {}, {}\n", report.kernel, report.cgroups,
-             ::geteuid() == 0 ? "as root" : "as an ordinary user");
+std::string text_of(const Report& report) {
+  std::string text = fmt::format("kernel {}, cgroups {}, {}\n", report.kernel, report.cgroups,
+                                 ::geteuid() == 0 ? "as root" : "as an ordinary user");
   for (const TierReport& tier : report.tiers) {
     if (tier.why_not.empty()) {
-      fmt::print("\ntier {}: works (a sandbox was started)\n", tier.name);
+      text += fmt::format("\ntier {}: works (a sandbox was started)\n", tier.name);
     } else {
-      fmt::print("\ntier {}: {}: {}\n", tier.name, tier.is_left_out ? "not installed" : "does not work", tier.why_not);
+      text += fmt::format("\ntier {}: {}: {}\n", tier.name, tier.is_left_out ? "not installed" : "does not work",
+                          tier.why_not);
     }
     if (tier.is_left_out) continue;
     for (const WallReport& wall : tier.walls) {
-      fmt::print("  {:<9} {}\n", state_name(wall.state), wall.name);
+      text += fmt::format("  {:<9} {}\n", state_name(wall.state), wall.name);
       if (wall.state == WallState::enforced || !tier.why_not.empty()) continue;
-      fmt::print("            why: {}\n            to get it: {}\n", wall.why, wall.remedy);
+      text += fmt::format("            why: {}\n            to get it: {}\n", wall.why, wall.remedy);
     }
-    if (tier.host_calls != nullptr) print_host_calls(*tier.host_calls);
+    if (tier.host_calls != nullptr) text += host_calls_text(*tier.host_calls);
   }
-  fmt::print(
+  text += fmt::format(
       "\nseccomp: {} rules compiled to {} instructions (docs/generated/seccomp-container.md has each with its "
       "reason)\n",
       container_profile().rules.size(), container_profile().program.size());
-  for (const std::string& hint : report.hints) fmt::print("hint: {}\n", hint);
+  for (const std::string& hint : report.hints) text += fmt::format("hint: {}\n", hint);
+  return text;
 }
 
-void print_json(const Report& report) {
+std::string json_of(const Report& report) {
   Json tiers_json = Json::array();
   for (const TierReport& tier : report.tiers) {
     Json walls = Json::array();
@@ -175,18 +178,15 @@ void print_json(const Report& report) {
                     {"root", ::geteuid() == 0},
                     {"tiers", tiers_json},
                     {"hints", report.hints}};
-  fmt::print("{}\n", dump_json(all));
+  return dump_json(all) + "\n";
 }
 
 }  // namespace
 
 int run_doctor(bool json) {
   const Report report = examine();
-  if (json) {
-    print_json(report);
-  } else {
-    print_text(report);
-  }
+  const int printed = print(json ? json_of(report) : text_of(report));
+  if (printed != 0) return printed;
   for (const TierReport& tier : report.tiers) {
     if (!tier.why_not.empty() && !tier.is_left_out) return 1;
   }

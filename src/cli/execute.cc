@@ -188,7 +188,7 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
     const int signal = stop.received();
     return 128 + (signal != 0 ? signal : SIGPIPE);
   }
-  return written ? exit_status(outcome) : error_exit_status(ErrorCode::internal);
+  return written ? exit_status(outcome) : error_exit_status(ErrorCode::output_lost);
 }
 
 }  // namespace
@@ -202,16 +202,16 @@ int execute_run(const SandboxSpec& asked, const RunOptions& options) {
   }
   if (!options.limits_of.empty()) {
     const Result<Limits> limits = calibrated_limits(spec.limits, options.limits_of);
-    if (!limits) return report_refusal(limits.error(), options);
+    if (!limits) return report_refusal(limits.error(), options, &spec);
     spec.limits = *limits;
   }
   const bool is_read = options.json || options.status_fd || !options.profile.empty() || ::isatty(STDERR_FILENO) == 1;
   spec.account = is_read ? Account::always : Account::of_failures;
-  if (const auto loaded = load_named_path(spec); !loaded) return report_refusal(loaded.error(), options);
+  if (const auto loaded = load_named_path(spec); !loaded) return report_refusal(loaded.error(), options, &spec);
   std::optional<Recorder> recorder;
   if (!options.profile.empty()) {
     Result<Recorder> opened = Recorder::open(options, spec);
-    if (!opened) return report_refusal(opened.error(), options);
+    if (!opened) return report_refusal(opened.error(), options, &spec);
     recorder.emplace(std::move(*opened));
   }
   const StopSignals stop;
@@ -231,7 +231,7 @@ int execute_run(const SandboxSpec& asked, const RunOptions& options) {
   const Result<Outcome> outcome = run(spec, io);
   raw.reset();
   if (recorder) recorder->record(outcome ? *outcome : refused_outcome(outcome.error(), spec));
-  if (!outcome) return report_refusal(outcome.error(), options);
+  if (!outcome) return report_refusal(outcome.error(), options, &spec);
   return report_ending(*outcome, spec, options, stop);
 }
 

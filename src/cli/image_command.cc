@@ -121,7 +121,7 @@ std::string image_help() {
 int image_command(std::span<char* const> arguments) {
   const auto [word, ordered, parsed] = parse_word(kOptions, arguments);
   if (is_given(parsed, kHelp)) {
-    return write_all(STDOUT_FILENO, image_help()) ? 0 : error_exit_status(ErrorCode::internal);
+    return print(image_help());
   }
   const Result<ImageRequest> request = make_request(word, parsed);
   if (!request) return report_error(request.error(), is_given(parsed, kJson));

@@ -197,7 +197,7 @@ Result<std::string> carry_out(const ImageRequest& request) {
 int execute_image(const ImageRequest& request) {
   const auto text = carry_out(request);
   if (!text) return report_error(text.error(), request.json);
-  return write_all(STDOUT_FILENO, *text) ? 0 : error_exit_status(ErrorCode::internal);
+  return print(*text);
 }
 
 }  // namespace belljar

@@ -66,6 +66,11 @@ Error unknown_option(std::span<const Option> options, std::string_view written) 
                       meant.empty() ? "--help lists the options" : "did you mean " + written_option(meant) + "?")};
 }
 
+// What an argument stands for: -h is --help everywhere.
+std::string_view meant_by(std::string_view argument) {
+  return argument == "-h" ? "--help" : argument;
+}
+
 // One argument taken apart.
 struct OptionText {
   std::string_view name;
@@ -131,7 +136,7 @@ ParsedOptions parse_options(std::span<const Option> options, std::span<char* con
   };
   std::size_t i = 0;
   for (; i < arguments.size(); ++i) {
-    const std::string_view argument = arguments[i];
+    const std::string_view argument = meant_by(arguments[i]);
     if (argument == "--") {
       parsed.after_dashes = true;
       ++i;
@@ -174,7 +179,7 @@ std::vector<char*> options_first(std::span<const Option> options, std::span<char
       continue;
     }
     first.push_back(arguments[i]);
-    const OptionText text = split_option(argument);
+    const OptionText text = split_option(meant_by(argument));
     const auto option = find_option(options, text.name);
     const bool has_value = option && !options[*option].argument.empty() && !text.value;
     if (has_value && i + 1 < arguments.size()) first.push_back(arguments[++i]);

@@ -90,14 +90,14 @@ int policy_check_command(std::span<char* const> arguments) {
   const ParsedOptions parsed = parse_options(kOptions, arguments);
   for (const GivenOption& given : parsed.given) {
     if (static_cast<CheckFlag>(given.option) != CheckFlag::help) continue;
-    return write_all(STDOUT_FILENO, check_help()) ? 0 : error_exit_status(ErrorCode::internal);
+    return print(check_help());
   }
   const Result<Question> question = read_question(parsed);
   if (!question) return report_refusal(question.error(), {});
   const Result<Answer> answer = decide(*question);
   if (!answer) return report_refusal(answer.error(), {});
-  if (!write_all(STDOUT_FILENO, answer->line + "\n")) return error_exit_status(ErrorCode::internal);
-  return answer->is_allowed ? 0 : kRefused;
+  const int printed = print(answer->line + "\n");
+  return printed == 0 && !answer->is_allowed ? kRefused : printed;
 }
 
 }  // namespace belljar

@@ -287,7 +287,7 @@ std::string run_help() {
   std::vector<Option> limits;
   texts.reserve(limit_rows().size());
   for (const LimitRow& row : limit_rows()) {
-    texts.push_back(fmt::format("{} (default {})", row.what, format_limit(row.unit, row.preset)));
+    texts.push_back(fmt::format("{} (default {})", row.what, format_limit(row, row.preset)));
     limits.push_back({row.flag, unit_argument(row.unit), texts.back()});
   }
   out += options_help(limits);
@@ -313,24 +313,24 @@ int run_command(std::span<char* const> arguments, const RunExecutor& execute) {
   const std::vector<Option> table = all_options();
   const ParsedOptions parsed = parse_options(table, arguments);
   if (is_given(parsed, RunFlag::help)) {
-    return write_all(STDOUT_FILENO, run_help()) ? 0 : error_exit_status(ErrorCode::internal);
+    return print(run_help());
   }
   RunOptions options;
   const Result<void> read = read_run_options(parsed, options);
   const Result<SandboxSpec> spec = make_spec(parsed);
   hide_values(parsed);
   if (parsed.error) return report_refusal(*parsed.error, options);
-  if (!read) return report_refusal(read.error(), options);
+  if (!read) return report_refusal(read.error(), options, spec ? &*spec : nullptr);
   if (!spec) return report_refusal(spec.error(), options);
   if (const Result<void> checked = check_trust(*spec, options); !checked) {
-    return report_refusal(checked.error(), options);
+    return report_refusal(checked.error(), options, &*spec);
   }
   return execute(*spec, options);
 }
 
 int policy_command(std::span<char* const> arguments) {
   const std::string_view verb = arguments.empty() ? "" : arguments[0];
-  if (verb == "--help") return write_all(STDOUT_FILENO, policy_help()) ? 0 : error_exit_status(ErrorCode::internal);
+  if (verb == "--help" || verb == "-h") return print(policy_help());
   if (verb == "check") return policy_check_command(arguments.subspan(1));
   if (verb != "show") {
     return report_refusal(
@@ -345,13 +345,20 @@ int policy_command(std::span<char* const> arguments) {
   const bool wants_help = is_given(parsed, RunFlag::help);
   const Result<std::string> shown = wants_help ? policy_help() : show_policy(parsed);
   if (!shown) return report_refusal(shown.error(), {});
-  return write_all(STDOUT_FILENO, *shown) ? 0 : error_exit_status(ErrorCode::internal);
+  return print(*shown);
 }
 
 void say(std::string_view line) {
   constexpr std::size_t kLineBytesMax = 8192;
   // A closed stderr is the caller's choice.
   (void)write_all(STDERR_FILENO, fmt::format("belljar: {}\n", one_line(line, kLineBytesMax)));
+}
+
+int print(std::string_view text) {
+  const auto written = write_all(STDOUT_FILENO, text);
+  if (written) return 0;
+  say(fmt::format("the output can't be written: {}", errno_text(written.error().value)));
+  return error_exit_status(ErrorCode::output_lost);
 }
 
 int report_error(const Error& error, bool json) {
@@ -378,12 +385,16 @@ bool write_record(const Outcome& outcome, const RunOptions& options) {
 
 Outcome refused_outcome(const Error& error, const SandboxSpec& spec) {
   const RunStatus status = error.code == ErrorCode::internal ? RunStatus::internal : RunStatus::denied;
-  return {.status = status, .reason = error.message, .error = error, .limits = spec.limits};
+  Outcome outcome{.status = status, .reason = error.message, .error = error, .limits = spec.limits};
+  if (spec.tier != kAutoTier) outcome.isolation.tier = spec.tier;
+  return outcome;
 }
 
-int report_refusal(const Error& error, const RunOptions& options) {
+int report_refusal(const Error& error, const RunOptions& options, const SandboxSpec* spec) {
   say(error.message);
-  write_record(refused_outcome(error, {}), options);
+  Outcome outcome = refused_outcome(error, spec != nullptr ? *spec : SandboxSpec{.tier = kAutoTier});
+  outcome.has_limits = spec != nullptr;
+  write_record(outcome, options);
   return error_exit_status(error.code);
 }
 

@@ -40,6 +40,9 @@ std::string policy_help();
 // made visible.
 void say(std::string_view line);
 
+// Writes what a command has to say to stdout, where a lost part is reported on stderr. Returns the exit status.
+int print(std::string_view text);
+
 // Reports an error of a command that runs nothing: a line on stderr, and with `json` an object on stdout. Returns the
 // exit status.
 int report_error(const Error& error, bool json);
@@ -50,7 +53,8 @@ bool write_record(const Outcome& outcome, const RunOptions& options);
 // The record of a run that was refused, or failed by a fault of Belljar's own.
 Outcome refused_outcome(const Error& error, const SandboxSpec& spec);
 
-// Reports an error from before the program ran: the line on stderr, and the record. Returns the exit status.
-int report_refusal(const Error& error, const RunOptions& options);
+// Reports an error from before the program ran: the line on stderr, and the record. Returns the exit status. Without
+// `spec`: what was asked for is not known, as it could not be read.
+int report_refusal(const Error& error, const RunOptions& options, const SandboxSpec* spec = nullptr);
 
 }  // namespace belljar

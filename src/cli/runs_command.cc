@@ -42,10 +42,6 @@ constexpr std::string_view kShowUsage =
     "usage: belljar show RUN [--json]\n\n"
     "Shows what is recorded of a run. belljar runs lists their numbers.\n\n";
 
-int print(std::string_view text) {
-  return write_all(STDOUT_FILENO, text) ? 0 : error_exit_status(ErrorCode::internal);
-}
-
 Result<void> set_status(std::string_view name, RunsRequest& request) {
   if (!find_status(name)) {
     std::vector<std::string_view> known;

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::uint64_t kCountDefault = 50;
 
-int print(std::string_view text) {
-  return write_all(STDOUT_FILENO, text) ? 0 : error_exit_status(ErrorCode::internal);
-}
-
 // The record is our own, but its file could have been written by anyone who runs as this user: no type is taken for
 // granted.
 const Json* find_member(const Json& record, std::initializer_list<const char*> path) {
@@ -92,9 +88,12 @@ std::string uses_table(const std::vector<RecordedUse>& uses) {
     if (use.cap == 0) continue;  // there was no such limit then
     const LimitRow& row = limit_rows()[i];
     const std::string used = use.used ? show_amount(row.unit, *use.used) : "-";
+    const bool is_off = is_unlimited(row, use.cap);
     const std::string share =
-        use.used ? fmt::format("{:.0f} %", 100.0 * static_cast<double>(*use.used) / static_cast<double>(use.cap)) : "";
-    table += fmt::format("{:<12} {:>10} {:>10} {:>6}{}\n", row.name, used, show_amount(row.unit, use.cap), share,
+        use.used && !is_off
+            ? fmt::format("{:.0f} %", 100.0 * static_cast<double>(*use.used) / static_cast<double>(use.cap))
+            : "";
+    table += fmt::format("{:<12} {:>10} {:>10} {:>6}{}\n", row.name, used, show_limit(row, use.cap), share,
                          use.struck ? "  struck" : "");
   }
   return table + "\n- is not measured\n";

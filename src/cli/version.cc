@@ -61,8 +61,7 @@ std::string version_json() {
 }  // namespace
 
 int run_version(bool json) {
-  const std::string text = json ? version_json() : version_text();
-  return write_all(STDOUT_FILENO, text) ? 0 : error_exit_status(ErrorCode::internal);
+  return print(json ? version_json() : version_text());
 }
 
 }  // namespace belljar

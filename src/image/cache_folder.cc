@@ -82,7 +82,7 @@ Result<Fd> open_private_folder(const std::string& path, const PrivateFolder& kin
   if (!opened) {
     const int error = opened.error().value;
     if (error == ELOOP || error == ENOTDIR) return refuse(kind, path, "is not a folder (a link is not followed)");
-    return refuse(kind, path, fmt::format("can't be opened: {}", errno_text(error)));
+    return refuse(kind, path, fmt::format("can't be opened ({}); {}", errno_text(error), kind.remedy));
   }
   if (!is_private_folder(opened->get())) {
     return refuse(kind, path, "belongs to another user or can be written by others; remove it, or chown and chmod it");

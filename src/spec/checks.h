@@ -23,6 +23,9 @@ Result<void> check_path(std::string_view path, std::string_view where);
 // links.
 Result<std::string> normal_inside_path(std::string_view path, std::string_view where);
 
+// For --hide; also makes the path normal. The sandbox's own folders show nothing of the host, and it needs them.
+Result<std::string> checked_hidden_path(std::string_view path, std::string_view where);
+
 Result<void> check_environment_name(std::string_view name, std::string_view where);
 Result<void> check_environment_variable(const EnvironmentVariable& variable, std::string_view where);
 

@@ -43,16 +43,15 @@ std::string limits_page() {
       "0.5. A\n"
       "limit that is named must hold in full; a default may be held more weakly where the host can't do better, and "
       "the\n"
-      "result says so.\n\n"
+      "result says so. A limit whose default is off is none until it is set; `off` takes it away again.\n\n"
       "| flag | key | unit | default | from | to | what it bounds | what Belljar says | held in the container tier by "
       "| in the kernel tier by | in the wasm tier by |\n"
       "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
   for (const LimitRow& row : limit_rows()) {
-    page +=
-        fmt::format("| `--{}` | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", row.flag, row.name,
-                    unit_text(row.unit), is_unlimited(row, row.preset) ? "none" : format_limit(row.unit, row.preset),
-                    format_limit(row.unit, row.least), format_limit(row.unit, row.most), row.what,
-                    limit_sentence(row, row.preset), row.held_in_container, row.held_in_kernel, row.held_in_wasm);
+    page += fmt::format("| `--{}` | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", row.flag, row.name,
+                        unit_text(row.unit), format_limit(row, row.preset), format_limit(row.unit, row.least),
+                        format_limit(row.unit, row.most), row.what, limit_sentence(row, row.preset),
+                        row.held_in_container, row.held_in_kernel, row.held_in_wasm);
   }
   return page;
 }

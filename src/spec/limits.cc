@@ -166,22 +166,31 @@ const LimitRow& limit_row(std::string_view name) {
   return *std::ranges::find_if(kRows, [&](const LimitRow& row) { return row.name == name; });
 }
 
+bool can_be_off(const LimitRow& row) {
+  return row.preset == row.most;
+}
+
 bool is_unlimited(const LimitRow& row, std::uint64_t value) {
-  return row.preset == row.most && value == row.most;
+  return can_be_off(row) && value == row.most;
 }
 
 Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, std::string_view where) {
-  const auto show = [&row](std::uint64_t value) { return format_limit(row.unit, value); };
+  constexpr std::string_view kOff = "off";
+  if (text == kOff && can_be_off(row)) return row.most;
+  const auto range = [&row] {
+    return fmt::format("from {} to {}, {} {}", format_limit(row.unit, row.least), format_limit(row.unit, row.most),
+                       can_be_off(row) ? "or" : "such as", format_limit(row, row.preset));
+  };
   const std::optional<Wide> amount = parse_amount(row.unit, text);
   if (!amount) {
     const UnitWords words = unit_words(row.unit);
     return fail(ErrorCode::bad_value,
-                fmt::format("{}: {} is not {}; write {}, from {} to {}, such as {}", where, quote(text), words.is_not,
-                            words.written, show(row.least), show(row.most), show(row.preset)));
+                fmt::format("{}: {} is not {}{}; write {}, {}", where, quote(text), words.is_not,
+                            text == kOff ? ", and this limit is never off" : "", words.written, range()));
   }
   if (*amount < row.least || *amount > row.most) {
-    return fail(ErrorCode::bad_value, fmt::format("{}: {} is out of range; it must be from {} to {}, such as {}", where,
-                                                  quote(text), show(row.least), show(row.most), show(row.preset)));
+    return fail(ErrorCode::bad_value,
+                fmt::format("{}: {} is out of range; it must be {}", where, quote(text), range()));
   }
   return static_cast<std::uint64_t>(*amount);
 }
@@ -198,6 +207,10 @@ std::string format_limit(LimitUnit unit, std::uint64_t value) {
       break;
   }
   return fmt::format("{}", value);
+}
+
+std::string format_limit(const LimitRow& row, std::uint64_t value) {
+  return is_unlimited(row, value) ? "off" : format_limit(row.unit, value);
 }
 
 std::string show_amount(LimitUnit unit, std::uint64_t value) {
@@ -232,7 +245,7 @@ std::string show_amount(LimitUnit unit, std::uint64_t value) {
 }
 
 std::string show_limit(const LimitRow& row, std::uint64_t value) {
-  return is_unlimited(row, value) ? "none" : show_amount(row.unit, value);
+  return is_unlimited(row, value) ? "off" : show_amount(row.unit, value);
 }
 
 std::string limit_sentence(const LimitRow& row, std::uint64_t value) {

@@ -56,21 +56,28 @@ std::span<const LimitRow> limit_rows();
 // The row with this name; it must be one.
 const LimitRow& limit_row(std::string_view name);
 
-// Whether the value is the most that the row takes, and so no limit.
+// Whether the row is off unless it is set: its default is the most that it takes.
+bool can_be_off(const LimitRow& row);
+
+// Whether the value stands for no limit.
 bool is_unlimited(const LimitRow& row, std::uint64_t value);
 
 // Parses `text` as people write the row's unit, and checks the range. Units are powers of 1024 for bytes (none, K, M,
-// G, T), and ms, s (or none), m, h, d for time; what is finer than the row's unit is dropped. The error (bad_value)
-// names `where` (a flag or a policy key), what was written and what would be right.
+// G, T), and ms, s (or none), m, h, d for time; what is finer than the row's unit is dropped. Where a row can be off,
+// "off" is read as the most. The error (bad_value) names `where` (a flag or a policy key), what was written and what
+// would be right.
 Result<std::uint64_t> parse_limit(const LimitRow& row, std::string_view text, std::string_view where);
 
 // The value as people write it: "256M", "30 s", "0.5", "1024". Exact: parse_limit() takes it back to the same value.
 std::string format_limit(LimitUnit unit, std::uint64_t value);
 
+// The same of a limit; "off" where it is none.
+std::string format_limit(const LimitRow& row, std::uint64_t value);
+
 // The same for reading only, rounded to three digits: "13.4M", "1.25 s".
 std::string show_amount(LimitUnit unit, std::uint64_t value);
 
-// show_amount() of a limit; "none" where it is none.
+// show_amount() of a limit; "off" where it is none.
 std::string show_limit(const LimitRow& row, std::uint64_t value);
 
 // The row's sentence with the value filled in.

@@ -29,26 +29,27 @@ void put_stream(Json& record, const std::string& name, const CapturedStream& str
   record[name + "_bytes_total"] = stream.bytes_total;
 }
 
-// "memory_bytes", "timeout_ms": the unit stands in the key; cores and counts need none.
+// "memory_bytes", "timeout_ms": the unit stands in the key; cores and counts need none. null: there is no such limit.
 Json limits_record(const Limits& limits) {
   Json record = Json::object();
   for (const LimitRow& row : limit_rows()) {
     const std::uint64_t value = (limits.*row.field).value;
-    const std::string name(row.name);
+    std::string key(row.name);
+    Json shown = value;
     switch (row.unit) {
       case LimitUnit::bytes:
-        record[name + "_bytes"] = value;
+        key += "_bytes";
         break;
       case LimitUnit::milliseconds:
-        record[name + "_ms"] = value;
+        key += "_ms";
         break;
       case LimitUnit::millicpus:
-        record[name] = static_cast<double>(value) / 1000;
+        shown = static_cast<double>(value) / 1000;
         break;
       case LimitUnit::count:
-        record[name] = value;
         break;
     }
+    record[key] = is_unlimited(row, value) ? Json(nullptr) : shown;
   }
   return record;
 }
@@ -141,7 +142,7 @@ Json walls_record(const std::vector<WeakerWall>& walls) {
 }
 
 Json isolation_record(const Isolation& isolation) {
-  return {{"tier", isolation.tier},
+  return {{"tier", isolation.tier.empty() ? Json(nullptr) : Json(isolation.tier)},
           {"enforced", isolation.enforced},
           {"weaker", walls_record(isolation.weaker)},
           {"missing", walls_record(isolation.missing)}};
@@ -219,7 +220,7 @@ std::string outcome_to_json(const Outcome& outcome, StreamContent streams) {
   put_stream(record, "stderr", outcome.standard_error, streams);
   record["duration_ms"] = outcome.duration_ms;
   record["usage"] = usage_record(outcome.usage);
-  record["limits"] = limits_record(outcome.limits);
+  record["limits"] = outcome.has_limits ? limits_record(outcome.limits) : Json(nullptr);
   record["denials"] = denials_record(outcome.denials);
   record["warnings"] = outcome.warnings;
   record["network"] = network_record(outcome.network);

@@ -89,7 +89,7 @@ struct WeakerWall {
 };
 
 struct Isolation {
-  std::string tier;
+  std::string tier;  // empty: it was refused before one was chosen
   std::vector<std::string> enforced;
   std::vector<WeakerWall> weaker;
   std::vector<WeakerWall> missing;
@@ -123,6 +123,7 @@ struct Outcome {
   std::uint64_t duration_ms = 0;
   Usage usage;
   Limits limits;
+  bool has_limits = true;  // false: it was refused before it was known what they are
   std::vector<Denial> denials;
   std::vector<NetworkUse> network;
   std::vector<std::string> warnings;  // limits that the run came close to

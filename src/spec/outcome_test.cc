@@ -34,6 +34,16 @@ TEST(Outcome, HasTheKeysOfTheRecord) {
   EXPECT_EQ(record["limits"].size(), limit_rows().size());
 }
 
+TEST(Outcome, ALimitThatIsOffIsNone) {
+  Outcome outcome;
+  EXPECT_EQ(record_of(outcome)["limits"]["cpu_time_ms"], nullptr);
+  EXPECT_EQ(record_of(outcome)["limits"]["fuel"], nullptr);
+  outcome.limits.cpu_time.value = 500;
+  outcome.limits.memory.value = 64 * kTiB;  // the most, but never off
+  EXPECT_EQ(record_of(outcome)["limits"]["cpu_time_ms"], 500);
+  EXPECT_EQ(record_of(outcome)["limits"]["memory_bytes"], 64 * kTiB);
+}
+
 TEST(Outcome, TellsOfCollectedFiles) {
   Outcome outcome;
   outcome.files = {{"/out/a", "./r/a", 3, std::string(64, '0'), FileChange::added},

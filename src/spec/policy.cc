@@ -184,8 +184,7 @@ Result<void> RunPolicy::set_on_output_limit(std::string_view word, std::string_v
 }
 
 Result<void> RunPolicy::add_hide(std::string_view path, std::string_view where) {
-  std::string normal = TRY(normal_inside_path(path, where));
-  if (normal == "/") return bad(where, "the whole image can't be hidden");
+  std::string normal = TRY(checked_hidden_path(path, where));
   auto& hidden = spec_.hidden_paths;
   if (std::find(hidden.begin(), hidden.end(), normal) == hidden.end()) hidden.push_back(std::move(normal));
   return {};
@@ -193,15 +192,8 @@ Result<void> RunPolicy::add_hide(std::string_view path, std::string_view where) 
 
 Result<void> RunPolicy::add_require(std::string_view name, std::string_view where) {
   auto& required = spec_.required;
-  const auto add_once = [&required](std::string_view one) {
-    if (std::find(required.begin(), required.end(), one) == required.end()) required.emplace_back(one);
-  };
-  if (name == "all") {
-    for (const std::string_view each : requirable_names()) add_once(each);
-    return {};
-  }
   TRY_VOID(check_required(name, where));
-  add_once(name);
+  if (std::find(required.begin(), required.end(), name) == required.end()) required.emplace_back(name);
   return {};
 }
 

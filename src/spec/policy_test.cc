@@ -1,5 +1,6 @@
 #include "spec/policy.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -300,7 +301,8 @@ TEST(PolicyFile, ThatCanNotBeRead) {
   EXPECT_EQ(apply_policy_file(policy, "/nonexistent/p.toml").error().message,
             "/nonexistent/p.toml: the policy file can't be read: No such file or directory");
   EXPECT_THAT(apply_policy_file(policy, "/").error().message, HasSubstr("Is a directory"));
-  EXPECT_THAT(apply_policy_file(policy, "/dev/zero").error().message, HasSubstr("at most"));
+  EXPECT_THAT(apply_policy_file(policy, "/dev/zero").error().message,
+              HasSubstr("a device; a policy must be a regular file"));
 }
 
 TEST(Policy, ALaterLayerWins) {
@@ -368,11 +370,42 @@ TEST(Policy, WantsPassedVariablesToBeSet) {
   EXPECT_TRUE(policy.add_environment_text("A=b=c", "-e"));
 }
 
-TEST(Policy, RequireAllNamesEveryWallAndLimit) {
+TEST(Policy, RequiresAll) {
   RunPolicy policy;
   ASSERT_TRUE(policy.add_require("memory", "--require"));
-  ASSERT_TRUE(policy.add_require("all", "--require"));
-  EXPECT_EQ(policy.spec().required.size(), requirable_names().size());
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(policy.add_require("all", "--require"));
+  EXPECT_EQ(policy.spec().required, (std::vector<std::string>{"memory", "all"}));
+}
+
+TEST(Policy, ALimitThatIsOffHoldsNothing) {
+  for (const LimitRow& row : limit_rows()) {
+    SandboxSpec spec;
+    spec.command = {"true"};
+    spec.required = {std::string(row.name), "all"};
+    const auto checked = validate(spec);
+    EXPECT_EQ(checked.has_value(), !can_be_off(row)) << row.name;
+    if (checked) continue;
+    EXPECT_EQ(checked.error().message, fmt::format("require: the limit {} is off, so there is nothing to hold; set it "
+                                                   "with --{}",
+                                                   row.name, row.flag));
+    (spec.limits.*row.field).value = row.least;
+    EXPECT_TRUE(validate(spec)) << row.name;
+  }
+}
+
+TEST(Policy, LimitsThatAreOff) {
+  RunPolicy policy;
+  EXPECT_THAT(*policy_to_toml(policy), HasSubstr("# cpu_time = \"off\"  # the default\n"));
+  for (const LimitRow& row : limit_rows()) {
+    const auto set = policy.set_limit(row, "off", "here");
+    EXPECT_EQ(set.has_value(), can_be_off(row)) << row.name;
+    if (set) {
+      EXPECT_EQ(policy.spec().limits.*row.field, (Limit{row.most, LimitSource::named})) << row.name;
+    } else {
+      EXPECT_THAT(set.error().message, HasSubstr("this limit is never off"));
+    }
+  }
+  EXPECT_THAT(*policy_to_toml(policy), HasSubstr("\nread_rate = \"off\"\n"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #define TOML_MAX_NESTED_VALUES 16
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
@@ -68,8 +69,10 @@ std::string_view type_name(const toml::node& node) {
   }
 }
 
-std::unexpected<Error> wrong_type(std::string_view where, std::string_view wanted, const toml::node& node) {
-  return bad(where, fmt::format("must be {}, not {}", wanted, type_name(node)));
+// `node` is what was found, or what was found in it, which `holder` says.
+std::unexpected<Error> wrong_type(std::string_view where, std::string_view wanted, const toml::node& node,
+                                  std::string_view holder = "") {
+  return bad(where, fmt::format("must be {}, not {}{}", wanted, holder, type_name(node)));
 }
 
 Line line_of(const toml::key& key) {
@@ -120,8 +123,7 @@ Result<void> apply_limits(RunPolicy& policy, const toml::table& table, const Pla
     const std::string where = place.at(entry.line, fmt::format("limits.{}", entry.name));
     const std::optional<std::string> text = limit_text(*entry.node);
     if (!text) {
-      const std::string wanted =
-          fmt::format("a string such as \"{}\" or a number", format_limit(row->unit, row->preset));
+      const std::string wanted = fmt::format("a string such as \"{}\" or a number", format_limit(*row, row->preset));
       return wrong_type(where, wanted, *entry.node);
     }
     TRY_VOID(as_policy_error(policy.set_limit(*row, *text, where)));
@@ -185,7 +187,7 @@ Result<std::vector<std::string>> read_texts(const toml::node& node, const std::s
   std::vector<std::string> texts;
   for (const toml::node& each : *array) {
     const auto* text = each.as_string();
-    if (text == nullptr) return wrong_type(where, "an array of strings", each);
+    if (text == nullptr) return wrong_type(where, "an array of strings", each, "one with ");
     texts.push_back(text->get());
   }
   return texts;
@@ -197,7 +199,7 @@ Result<std::vector<std::uint16_t>> read_ports(const toml::node& node, const std:
   std::vector<std::uint16_t> ports;
   for (const toml::node& each : *array) {
     const auto* port = each.as_integer();
-    if (port == nullptr) return wrong_type(where, "an array of numbers", each);
+    if (port == nullptr) return wrong_type(where, "an array of numbers", each, "one with ");
     if (port->get() < 1 || port->get() > 65535) {
       return bad(where, fmt::format("{} is not a port; ports go from 1 to 65535", port->get()));
     }
@@ -310,7 +312,7 @@ Result<void> apply_key(RunPolicy& policy, const PolicyKey& key, const Entry& ent
   for (const toml::node& node : *array) {
     const std::string element_where = place.at(line_of(node), key.name);
     const auto* text = node.as_string();
-    if (text == nullptr) return wrong_type(element_where, "an array of strings", *entry.node);
+    if (text == nullptr) return wrong_type(element_where, "an array of strings", node, "one with ");
     TRY_VOID(as_policy_error((policy.*key.set)(text->get(), element_where)));
   }
   return {};
@@ -450,7 +452,7 @@ void put_tables(std::string& out, const RunPolicy& policy) {
   out += "\n[limits]\n";
   for (const LimitRow& row : limit_rows()) {
     const Limit& limit = spec.limits.*row.field;
-    const std::string line = fmt::format("{} = \"{}\"", row.name, format_limit(row.unit, limit.value));
+    const std::string line = fmt::format("{} = \"{}\"", row.name, format_limit(row, limit.value));
     out += limit.source == LimitSource::named ? line + "\n" : fmt::format("# {}  # the default\n", line);
   }
   bool has_header = false;
@@ -493,11 +495,24 @@ Result<void> apply_policy_text(RunPolicy& policy, std::string_view text, std::st
 }
 
 Result<void> apply_policy_file(RunPolicy& policy, const std::string& path) {
-  const auto text = read_file_at(AT_FDCWD, path.c_str(), kPolicyBytesMax);
+  const auto unreadable = [&](Errno error) {
+    return bad(one_line(path), fmt::format("the policy file can't be read: {}", errno_text(error.value)));
+  };
+  // What may never end, or never begin, is no policy. O_NONBLOCK: else a pipe is waited for here already (fifo(7)).
+  const auto file = open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file) return unreadable(file.error());
+  struct stat status{};
+  if (::fstat(file->get(), &status) != 0) return unreadable({errno});
+  if (S_ISDIR(status.st_mode)) return unreadable({EISDIR});
+  if (!S_ISREG(status.st_mode)) {
+    return bad(one_line(path), fmt::format("this is {}; a policy must be a regular file",
+                                           S_ISFIFO(status.st_mode) ? "a pipe" : "a device"));
+  }
+  const auto text = read_all(file->get(), kPolicyBytesMax);
   if (!text) {
     if (text.error().value == EFBIG)
       return bad(one_line(path), fmt::format("a policy file has at most {} bytes", kPolicyBytesMax));
-    return bad(one_line(path), fmt::format("the policy file can't be read: {}", errno_text(text.error().value)));
+    return unreadable(text.error());
   }
   return apply_policy_text(policy, *text, path);
 }

@@ -137,6 +137,18 @@ Result<void> check_environment_variable(const EnvironmentVariable& variable, std
   return {};
 }
 
+Result<std::string> checked_hidden_path(std::string_view path, std::string_view where) {
+  std::string normal = TRY(normal_inside_path(path, where));
+  if (normal == "/") return bad(where, "the whole image can't be hidden");
+  for (const std::string_view own : {"/proc", "/dev", "/dev/shm", "/sys", "/tmp"}) {
+    if (normal != own) continue;
+    return bad(where, fmt::format("{}: this folder is the sandbox's own, and there is nothing of the host in it; hide "
+                                  "what is in the image or a mount",
+                                  own));
+  }
+  return normal;
+}
+
 Result<MountSpec> checked_mount(MountSpec mount, std::string_view where) {
   TRY_VOID(check_path(mount.source, fmt::format("{}: the folder or file on the host", where)));
   mount.target = TRY(normal_inside_path(mount.target, fmt::format("{}: the place inside", where)));
@@ -219,6 +231,7 @@ Result<void> check_tier(std::string_view name, std::string_view where) {
 }
 
 Result<void> check_required(std::string_view name, std::string_view where) {
+  if (name == kRequireAll) return {};
   const auto& known = requirable_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return {};
   return bad(where, fmt::format("there is no wall or limit {}; {}", quote(name), name_hint(name, known)));
@@ -233,6 +246,19 @@ Result<void> check_limit_name(std::string_view name, std::string_view where) {
   return bad(where, fmt::format("there is no limit {}; {}", quote(name), name_hint(name, known)));
 }
 
+// A limit that is off holds nothing.
+Result<void> check_requirements(const SandboxSpec& spec) {
+  for (const std::string& name : spec.required) {
+    TRY_VOID(check_required(name, "require"));
+    for (const LimitRow& row : limit_rows()) {
+      if (row.name != name || !is_unlimited(row, (spec.limits.*row.field).value)) continue;
+      return bad("require",
+                 fmt::format("the limit {} is off, so there is nothing to hold; set it with --{}", row.name, row.flag));
+    }
+  }
+  return {};
+}
+
 Result<void> validate(const SandboxSpec& spec) {
   TRY_VOID(check_program(spec));
   TRY_VOID(check_tier(spec.tier, "tier"));
@@ -245,10 +271,10 @@ Result<void> validate(const SandboxSpec& spec) {
   for (EgressRule rule : spec.allow) TRY_VOID(check_egress_rule(rule, "allow"));
   TRY_VOID(check_egress_rules(spec.allow, "allow"));
   TRY_VOID(check_secrets(spec));
-  for (const std::string& path : spec.hidden_paths) TRY(normal_inside_path(path, "hide"));
+  for (const std::string& path : spec.hidden_paths) TRY(checked_hidden_path(path, "hide"));
   if (!spec.venv.empty()) TRY_VOID(check_path(spec.venv, "venv"));
   TRY_VOID(check_optional_inside_path(spec.workdir, "workdir"));
-  for (const std::string& name : spec.required) TRY_VOID(check_required(name, "require"));
+  TRY_VOID(check_requirements(spec));
   for (const std::string& name : spec.weaker_accepted) TRY_VOID(check_limit_name(name, "accept_weaker"));
   return {};
 }

@@ -71,6 +71,9 @@ struct TerminalSpec {
 // In place of a tier's name: whoever runs the spec chooses one first (tiers/choose.h).
 inline constexpr const char* kAutoTier = "auto";
 
+// In SandboxSpec::required: every wall, and every limit that is not off.
+inline constexpr const char* kRequireAll = "all";
+
 struct SandboxSpec {
   std::string tier = "container";
 

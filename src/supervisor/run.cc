@@ -295,10 +295,12 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     case KillCause::cancelled:
       return conclude(RunStatus::cancelled, "stopped by the caller");
     case KillCause::reader_gone:
-      return conclude(RunStatus::cancelled,
-                      sink_errno == EPIPE
-                          ? "stopped because the reader of its output went away"
-                          : fmt::format("stopped because its output can't be written: {}", errno_text(sink_errno)));
+      if (sink_errno == EPIPE) {
+        return conclude(RunStatus::cancelled, "stopped because the reader of its output went away");
+      }
+      outcome->error = Error{ErrorCode::output_lost,
+                             fmt::format("stopped because its output can't be written: {}", errno_text(sink_errno))};
+      return conclude(RunStatus::internal, outcome->error->message);
     case KillCause::output:
       return conclude(RunStatus::output, fmt::format("killed at the output limit of {}",
                                                      format_limit(LimitUnit::bytes, spec.limits.output.value)));
@@ -440,7 +442,10 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   const Tier* tier = TRY(find_tier(spec.tier));
   if (const Result<void> prepared = tier->prepare(spec, io.cancel_fd); !prepared) {
     if (!is_readable(io.cancel_fd)) return std::unexpected(prepared.error());
-    return Outcome{.status = RunStatus::cancelled, .reason = "stopped by the caller", .limits = spec.limits};
+    return Outcome{.status = RunStatus::cancelled,
+                   .reason = "stopped by the caller",
+                   .limits = spec.limits,
+                   .isolation = {.tier = spec.tier}};
   }
   const std::uint64_t called_us = monotonic_us();
   const SigpipeBlock no_sigpipe;

@@ -3,9 +3,12 @@
 import json
 import os
 import re
+import resource
+import shutil
+import subprocess
 import time
 
-from harness import IS_ROOT, Case, both_callers, cgroups_of, main, record_faults
+from harness import IS_ROOT, Case, both_callers, cgroups_of, main, record_faults, shared_folder
 
 
 @both_callers
@@ -52,6 +55,66 @@ class BadInput(Case):
                             ("--hide", "/a/../b"), ("-e", "=x"), ("-e", ""), ("--status-fd", "x"), ("--status-fd", "-1"), ("--status-fd", "99"),
                             ("--policy", "/no/such/file"), ("--workdir", "")):
             self.assert_refused(self.run_in(flag, value, "--", "true"), 125, flag if flag != "--policy" else value)
+
+    def test_what_an_early_refusal_knows(self):
+        """A record tells no limits and no tier that nobody has asked for."""
+        broken = self.write("broken.toml", "[limits]\nmemory = true\n")
+        for arguments in (("--memory", "0"), ("--policy", broken), ("--no-such-flag",), ("--isolation", "magic"), ("--status-fd", "x")):
+            record = self.record("--timeout", "7s", *arguments, "--", "true")
+            self.assertEqual((record["status"], record["isolation"]["tier"]), ("denied", None if arguments[0] != "--status-fd" else "container"))
+            self.assertEqual(record["limits"], None if arguments[0] != "--status-fd" else {**record["limits"], "timeout_ms": 7000})
+        record = self.record("--timeout", "7s", "--isolation", "kernel", "--limits", "auto:no-such-profile", "--", "true")
+        self.assertEqual((record["status"], record["limits"]["timeout_ms"], record["isolation"]["tier"]), ("denied", 7000, "kernel"))
+
+    def test_help_by_its_short_name(self):
+        for command in ((), ("run",), ("doctor",), ("gc",), ("version",), ("image",), ("image", "load"), ("changes",), ("policy",),
+                        ("policy", "show"), ("policy", "check"), ("runs",), ("show",), ("calibrate",)):
+            short, long = (self.belljar(*command, option) for option in ("-h", "--help"))
+            self.assertEqual((short.status, short.out, short.err), (0, long.out, b""), f"{command}: {short}")
+            self.assertIn("usage: belljar", short.text)
+
+    def test_policies_that_are_no_files(self):
+        """Nothing is waited for."""
+        pipe = self.folder / "pipe"
+        os.mkfifo(pipe)
+        self.own(pipe)
+        self.refused("--policy", pipe, "--", "true", words=["pipe", "this is a pipe; a policy must be a regular file"])
+        self.refused("--policy", "/dev/zero", "--", "true", words=["this is a device"])
+        self.refused("--policy", self.folder, "--", "true", words=["Is a directory"])
+
+    def test_hiding_what_is_the_sandboxs_own(self):
+        for path in ("/dev", "/tmp", "/tmp/", "/proc", "/sys", "/dev/shm"):
+            self.refused("--hide", path, "--", "true", words=["--hide", path.rstrip("/"), "the sandbox's own", "hide what is in the image or a mount"])
+
+    def test_a_place_in_another_mount(self):
+        outer, inner = self.folder / "outer", self.folder / "inner"
+        for folder in (outer, inner):
+            folder.mkdir()
+            self.own(folder)
+        self.refused("--mount", f"{outer}:/data", "--mount", f"{inner}:/data/in/it", "--", "true",
+                     words=[f"{inner}:/data/in/it", "lies in the mount at /data", f"make {outer}/in/it first"])
+        (outer / "in/it").mkdir(parents=True)
+        self.assertEqual(self.sh("ls /data/in", "--mount", f"{outer}:/data", "--mount", f"{inner}:/data/in/it"), "it\n")
+
+    def test_few_open_files(self):
+        """Who has chosen nothing is not told of an option that was not given."""
+        if not self.as_user:
+            return  # root may raise the limit
+        lower = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+        ended = self.run_in("--", "true", preexec_fn=lower)
+        self.assert_refused(ended, 125, "the caller's limit on open files (ulimit -Hn) is 100", "--open-files 100")
+        self.assertNotIn("--open-files 1024", ended.err.decode())
+        self.assertEqual(self.run_in("--open-files", "100", "--", "true", preexec_fn=lower).status, 0)
+        self.assert_refused(self.run_in("--open-files", "101", "--", "true", preexec_fn=lower), 125, "--open-files 101")
+
+    def test_a_cache_folder_out_of_reach(self):
+        if not self.as_user:
+            return  # root has its own
+        locked = self.folder / "locked"
+        locked.mkdir()
+        locked.chmod(0)
+        self.assert_refused(self.run_in("--", "true", env={"XDG_CACHE_HOME": str(locked)}), 125, f"{locked}/belljar",
+                            "Permission denied", "set XDG_CACHE_HOME to a folder that you can write")
 
     def test_status_fd_that_can_not_be_written(self):
         fd = os.open("/dev/null", os.O_RDONLY)
@@ -174,7 +237,7 @@ class PolicyFiles(Case):
     def test_mistakes_are_refused_with_their_line(self):
         for text, words in {
             "nework = 1\n": [":1:", "nework"], "\n[limits]\nmemroy = '1G'\n": [":3:", "memroy", "memory"], "[limits]\nmemory = '0'\n": [":2:", "memory"],
-            "[limits]\nmemory = true\n": [":2:"], "hide = '/x'\n": [":1:", "hide"], "hide = [1]\n": [":1:"], "x = \n": [":1"], "= 1\n": [":1"],
+            "[limits]\nmemory = true\n": [":2:"], "hide = '/x'\n": [":1:", "hide"], "hide = [1]\n": [":1:", "must be an array of strings, not one with an integer"], "x = \n": [":1"], "= 1\n": [":1"],
             "[[mounts]]\nsource = '.'\n": ["target"], "[[mounts]]\nsource = '.'\ntarget = '/d'\naccess = 'write'\n": [":4:"],
             "workdir = '/a'\nworkdir = '/b'\n": [":2"], "[environment]\nA = 1\n": [":2:", "string"], "tier = 'magic'\n": [":1:", "magic"],
             "\xff": [], "a" * 300000: [], "x = " + "[" * 5000: [], "[limits]\ntimeout = nan\n": [":2:"],
@@ -292,6 +355,25 @@ class Doctor(Case):
         self.assertRegex(ended.text, r"tier kernel: works .*\n(  .*\n)+?  of the host kernel, the program has these \d\d system calls.*\n(    \w+ +\*? ?\S.*\n)+")
         for line in re.findall(r"^  (?:weaker|missing) .*\n.*\n.*\n", ended.text, re.M):
             self.assertRegex(line, r"why: \S.*\n\s+to get it: \S")
+
+    def test_a_tier_that_does_not_work(self):
+        """Its exit status says so; one that is not installed is no fault."""
+        folder = self.folder / "install"
+        folder.mkdir()
+        folder.chmod(0o755)
+        for name in ("belljar", "belljar-broker"):
+            shutil.copy(shared_folder() / name, folder / name)
+        command = self.argv("doctor", "--json")
+        command[command.index(str(shared_folder() / "belljar"))] = str(folder / "belljar")
+        def examine() -> tuple[int, dict]:
+            ended = subprocess.run(command, env=self.environment(), capture_output=True, timeout=100)
+            return ended.returncode, {tier["name"]: (tier["installed"], tier["works"]) for tier in json.loads(ended.stdout)["tiers"]}
+        status, tiers = examine()
+        self.assertEqual((status, tiers["container"], tiers["kernel"]), (0, (True, True), (False, False)))
+        (folder / "belljar-ukernel").write_text("no program\n")
+        (folder / "belljar-ukernel").chmod(0o755)
+        status, tiers = examine()
+        self.assertEqual((status, tiers["container"], tiers["kernel"]), (1, (True, True), (True, False)))
 
     def test_json_agrees_with_a_record(self):
         ended = self.belljar("doctor", "--json")

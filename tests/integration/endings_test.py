@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import signal
 import threading
 import time
@@ -361,13 +362,29 @@ class Limits(Case):
 
     def test_default_limits_are_in_the_record(self):
         limits = self.record("--", "true")["limits"]
-        self.assertEqual(limits, {"memory_bytes": 256 << 20, "swap_bytes": 0, "cpus": 1, "fuel": 10**18, "tasks": 256,
-                                  "timeout_ms": 30000, "cpu_time_ms": 365 * 86400 * 1000, "file_size_bytes": 64 << 40,
-                                  "read_rate_bytes": 64 << 40, "write_rate_bytes": 64 << 40,
+        self.assertEqual(limits, {"memory_bytes": 256 << 20, "swap_bytes": 0, "cpus": 1, "fuel": None, "tasks": 256,
+                                  "timeout_ms": 30000, "cpu_time_ms": None, "file_size_bytes": None,
+                                  "read_rate_bytes": None, "write_rate_bytes": None,
                                   "tmp_size_bytes": 50 << 20, "tmp_inodes": 65536, "open_files": 1024,
                                   "output_bytes": 1 << 20, "collect_file_bytes": 256 << 20, "collect_size_bytes": 1 << 30,
                                   "collect_entries": 65536, "workspace_entries": 262144,
                                   "net_connections": 256, "net_rate": 100, "net_size_bytes": 4 << 30, "net_idle_ms": 300000})
+
+    def test_limits_that_are_off(self):
+        """They are no limits: named so everywhere, and what can't hold can't be required."""
+        shown = self.belljar("policy", "show").text
+        usage = self.belljar("run", "--help").text
+        for name in ("cpu_time", "fuel", "file_size", "read_rate", "write_rate"):
+            flag = "--" + name.replace("_", "-")
+            self.assertIn(f'# {name} = "off"  # the default\n', shown)
+            self.assert_refused(self.run_in("--require", name, "--", "true"), 125, f"the limit {name} is off", flag)
+            policy = self.write("off.toml", f'[limits]\n{name} = "off"\n')
+            self.assertEqual(self.ok("--policy", policy, flag, "off", "--", "echo", "on"), "on\n")
+            text = re.sub(r"\s+", " ", usage)
+            self.assertRegex(text, flag + r" \w+ [^-]*\(default off\)")
+        self.assert_refused(self.run_in("--memory", "off", "--", "true"), 125, "this limit is never off")
+        record = self.record("--cpu-time", "5s", "--require", "cpu_time", "--", "true") if not self.as_user else None
+        self.assertTrue(record is None or record["limits"]["cpu_time_ms"] == 5000)
 
     def test_a_name_like_a_line_of_status_hides_no_memory(self):
         code = "import ctypes, time\nctypes.CDLL(None).prctl(15, b'RssAnon: 0', 0, 0, 0)\n" \

@@ -24,7 +24,7 @@ USER_ID = 54321
 RECORD_KEYS = {
     "status": str, "exit_code": (int, type(None)), "signal": (int, type(None)), "reason": str,
     "error": (dict, type(None)), "stdout": str, "stderr": str, "stdout_truncated": bool, "stderr_truncated": bool,
-    "stdout_bytes_total": int, "stderr_bytes_total": int, "duration_ms": int, "usage": dict, "limits": dict,
+    "stdout_bytes_total": int, "stderr_bytes_total": int, "duration_ms": int, "usage": dict, "limits": (dict, type(None)),
     "denials": list, "warnings": list, "network": list, "files": list, "files_skipped": list, "files_truncated": bool,
     "changes_id": (str, type(None)), "isolation": dict,
 }
@@ -74,8 +74,14 @@ def record_faults(record: dict, content: bool = True) -> list[str]:
         faults.append(f"status {record['status']}")
     if record["usage"].keys() != USAGE_KEYS:
         faults.append(f"usage has {sorted(record['usage'])}")
-    if record["limits"].keys() != LIMIT_KEYS:
+    if record["limits"] is None:
+        if record["status"] != "denied":
+            faults.append("no limits, though it was not refused")
+    elif record["limits"].keys() != LIMIT_KEYS:
         faults.append(f"limits has {sorted(record['limits'])}")
+    if record["isolation"].get("tier", "?") not in ("container", "kernel", "wasm", None) or \
+            (record["isolation"].get("tier") is None and record["status"] != "denied"):
+        faults.append(f"tier {record['isolation'].get('tier')!r}")
     if record["isolation"].keys() != {"tier", "enforced", "weaker", "missing"}:
         faults.append(f"isolation has {sorted(record['isolation'])}")
     for row in record["isolation"].get("weaker", []) + record["isolation"].get("missing", []):

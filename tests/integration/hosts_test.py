@@ -40,7 +40,7 @@ class Hosts(Elsewhere):
         self.need_root("user namespaces switched off")
         if not self.as_user:
             ended = self.elsewhere("echo 0 > /proc/sys/user/max_user_namespaces", "run", "--", "true", unshare=("-r",))
-            self.assert_refused(ended, 125, "user.max_user_namespaces")
+            self.assert_refused(ended, 125, "user namespaces are turned off here", "sysctl user.max_user_namespaces=10000")
             return
         argv = self.argv("run", "--", "true")
         at = argv.index(str(shared_folder() / "belljar"))
@@ -51,6 +51,15 @@ class Hosts(Elsewhere):
         self.assertEqual(len(ended.stderr.splitlines()), 1, ended)
         self.assertIn(b"user.max_user_namespaces", ended.stderr)
 
+    def test_uid_ranges_all_given_away(self):
+        """By subuid(5), as where a tool gives every user very many."""
+        self.need_root("a full /etc/subuid")
+        if self.as_user:
+            return  # an ordinary user's sandbox takes no range
+        listing = self.write("subuid", f"somebody:{0x70000000}:{0x10000000}\n")
+        ended = self.elsewhere(f"mount --bind {listing} /etc/subuid", "run", "--", "true")
+        self.assert_refused(ended, 125, "/etc/subuid and /etc/subgid give away all uids from 1879048192 to 2147483647", "leave some of them out")
+
     def test_cgroups_read_only(self):
         """Limits that nobody named are held in a weaker way, and the result says so; named ones are refused."""
         self.need_root("a read-only cgroup file system")
@@ -59,6 +68,10 @@ class Hosts(Elsewhere):
         self.assertEqual((ended.status, ended.text), (0, "ran\n"), str(ended))
         for flags in (("--memory", "64M"), ("--cpus", "0.5"), ("--tasks", "50"), ("--require", "memory")):
             self.assert_refused(self.elsewhere(setup, "run", *flags, "--", "true"), 125, flags[0])
+        if not self.as_user:  # root is not told to be root
+            refused = self.elsewhere(setup, "run", "--memory", "64M", "--", "true")
+            self.assert_refused(refused, 125, "have the cgroup file system mounted writable")
+            self.assertNotIn(b"run as root", refused.err)
         record = self.elsewhere(setup, "run", "--json", "--", "python3", "-c", "b = []\nwhile True: b.append(bytearray(4 << 20))")
         self.assertIn('"status":"memory"', record.text.replace(" ", ""), str(record))
 

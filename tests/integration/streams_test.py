@@ -224,8 +224,27 @@ class Output(Case):
         for program in (["echo", "lost"], ["sh", "-c", "echo lost; sleep 5"]):
             with open("/dev/full", "wb") as full:
                 ended = self.run_in("--", *program, stdout=full)
-            self.assertEqual((ended.status, len(ended.own_lines())), (141, 1), str(ended))
+            self.assertEqual((ended.status, len(ended.own_lines())), (125, 1), str(ended))
             self.assertIn("No space left on device", ended.own_lines()[0])
+
+    def test_full_device_in_the_record(self):
+        """The record tells Belljar's own failure from a reader that went away."""
+        note = self.folder / "status"
+        with open("/dev/full", "wb") as full, open(note, "wb") as record:
+            self.run_in("--status-fd", str(record.fileno()), "--", "echo", "lost", stdout=full, pass_fds=[record.fileno()])
+        record = json.loads(note.read_text())
+        self.assertEqual(record_faults(record, content=False), [])
+        self.assertEqual((record["status"], record["error"]["code"]), ("internal", "output_lost"))
+
+    def test_full_device_under_every_command(self):
+        """A line, and a status that is no signal's."""
+        for command in (["doctor"], ["doctor", "--json"], ["gc"], ["version"], ["version", "--json"], ["help"], ["policy", "show"],
+                        ["run", "--help"], ["image", "ls"], ["image", "--help"], ["changes", "list"], ["runs"], ["calibrate", "--help"],
+                        ["policy", "check", "--url", "http://example.org/"]):
+            with self.subTest(command=command), open("/dev/full", "wb") as full:
+                ended = self.belljar(*command, stdout=full)
+                self.assertEqual(ended.status, 125, str(ended))
+                self.assertEqual(ended.own_lines(), ["belljar: the output can't be written: No space left on device"], str(ended))
 
     def test_record_that_can_not_be_written_is_a_failure(self):
         with open("/dev/full", "wb") as full:

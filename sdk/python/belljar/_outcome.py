@@ -85,7 +85,7 @@ class WeakerWall:
 class Isolation:
     """Which walls and limits were up."""
 
-    tier: str = ""
+    tier: str = ""  # empty: it was refused before one was chosen
     enforced: tuple[str, ...] = ()
     weaker: tuple[WeakerWall, ...] = ()
     missing: tuple[WeakerWall, ...] = ()
@@ -109,7 +109,7 @@ class Outcome:
     stderr_bytes_total: int
     duration_ms: int
     usage: Usage
-    limits: Mapping[str, Any]
+    limits: Mapping[str, Any]  # None where there is none; empty: it was refused before they were known
     network: tuple[NetworkUse, ...]  # hosts that the program reached
     files: tuple[FileRecord, ...]
     files_skipped: tuple[SkippedFile, ...]
@@ -169,7 +169,7 @@ def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
         stderr_bytes_total=record["stderr_bytes_total"],
         duration_ms=record["duration_ms"],
         usage=_known(Usage, record["usage"]),
-        limits=record["limits"],
+        limits=record["limits"] or {},
         network=tuple(_known(NetworkUse, row) for row in record["network"]),
         files=tuple(_known(FileRecord, {**row, "path": exact_path(row), "saved_as": exact_path(row, "saved_as")})
                     for row in record["files"]),
@@ -178,7 +178,7 @@ def outcome_from_record(record: Mapping[str, Any]) -> Outcome:
         warnings=tuple(record["warnings"]),
         denials=tuple(_known(Denial, row) for row in record["denials"]),
         isolation=Isolation(
-            tier=isolation["tier"],
+            tier=isolation["tier"] or "",
             enforced=tuple(isolation["enforced"]),
             weaker=tuple(_known(WeakerWall, row) for row in isolation["weaker"]),
             missing=tuple(_known(WeakerWall, row) for row in isolation["missing"]),

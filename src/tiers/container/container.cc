@@ -74,6 +74,30 @@ Error describe_workspace_failure(int error, const StartPlan& plan) {
                       mount == plan.mounts.end() ? "" : mount->source, why)};
 }
 
+// The caller's mount in which the place of mount `index` would lie; null where that is in the image.
+const PlannedMount* mount_around(const StartPlan& plan, std::size_t index) {
+  const PlannedMount* around = nullptr;
+  for (const PlannedMount& mount : plan.mounts) {
+    if (!mount.is_caller_mount || !plan.mounts[index].target.starts_with(mount.target + "/")) continue;
+    if (around == nullptr || mount.target.size() > around->target.size()) around = &mount;
+  }
+  return around;
+}
+
+Error describe_missing_place(const StartPlan& plan, std::size_t index) {
+  const PlannedMount& mount = plan.mounts[index];
+  const PlannedMount* const around = mount_around(plan, index);
+  if (around == nullptr) {
+    return {ErrorCode::bad_mount,
+            fmt::format("--mount {}:{}: there is no such place in the read-only image; choose another, such as /data",
+                        mount.source, mount.target)};
+  }
+  return {ErrorCode::bad_mount,
+          fmt::format(
+              "--mount {}:{}: this place lies in the mount at {}, where nothing is made for it; make {}{} first",
+              mount.source, mount.target, around->target, around->source, mount.target.substr(around->target.size()))};
+}
+
 Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
   std::string what = setup_step_text(frame.step);
   const auto index = static_cast<std::size_t>(frame.detail);
@@ -89,17 +113,9 @@ Error describe_setup_failure(const Frame& frame, const StartPlan& plan) {
     case SetupStep::open_source:
     case SetupStep::source_changed:
       if (index >= plan.mounts.size()) break;
-      if (frame.step == SetupStep::mount && frame.errno_value == EOVERFLOW) {
-        return {ErrorCode::bad_mount,
-                fmt::format(
-                    "--mount {}:{}: this place would have to be made in another mounted folder; make it there first",
-                    plan.mounts[index].source, plan.mounts[index].target)};
-      }
-      if (frame.step == SetupStep::mount && frame.errno_value == ENOENT) {
-        return {
-            ErrorCode::bad_mount,
-            fmt::format("--mount {}:{}: there is no such place in the read-only image; choose another, such as /data",
-                        plan.mounts[index].source, plan.mounts[index].target)};
+      if (frame.step == SetupStep::mount &&
+          (frame.errno_value == EOVERFLOW || frame.errno_value == ENOENT || frame.errno_value == EROFS)) {
+        return describe_missing_place(plan, index);
       }
       if (frame.step == SetupStep::mount && frame.errno_value == ELOOP) {
         return {
@@ -806,6 +822,21 @@ class Starter {
                 fmt::format("can't keep the sandbox on its processors: {}", errno_text(errno)));
   }
 
+  // user_namespaces(7), and the file in namespaces(7).
+  static std::string describe_namespace_shortage() {
+    constexpr const char* kFile = "/proc/sys/user/max_user_namespaces";
+    const auto most = read_file_at(AT_FDCWD, kFile, 64);
+    if (most && most->starts_with("0\n")) {
+      return "user namespaces are turned off here (user.max_user_namespaces is 0), also for root; have root allow "
+             "them: "
+             "sysctl user.max_user_namespaces=10000";
+    }
+    return fmt::format(
+        "all user namespaces that this user may have are in use, or they are nested too deeply; end some "
+        "sandboxes, or have root raise the {} that there may be: sysctl user.max_user_namespaces",
+        most ? most->substr(0, most->find('\n')) : "number");
+  }
+
   static std::string describe_clone_failure(int error) {
     switch (error) {
       case EPERM:
@@ -818,7 +849,7 @@ class Starter {
                "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for belljar), or run as root";
       case ENOSPC:
       case EUSERS:
-        return "no more user namespaces are allowed (sysctl user.max_user_namespaces)";
+        return describe_namespace_shortage();
       default:
         return fmt::format("can't make the sandbox's namespaces: {}", errno_text(error));
     }

@@ -53,6 +53,21 @@ bool overlaps(const std::vector<IdInterval>& intervals, std::uint64_t base) {
   return false;
 }
 
+std::string describe_shortage(unsigned given_away) {
+  constexpr const char* kRemedy = "leave some of them out there";
+  const std::uint64_t last = kFirstUid + std::uint64_t{kSlotCount} * kIdRangeSize - 1;
+  if (given_away == kSlotCount) {
+    return fmt::format(
+        "/etc/subuid and /etc/subgid give away all uids from {} to {}, of which each sandbox takes {}; {}", kFirstUid,
+        last, kIdRangeSize, kRemedy);
+  }
+  if (given_away == 0) return fmt::format("all {} uid ranges are in use by running sandboxes", kSlotCount);
+  return fmt::format(
+      "running sandboxes use all {} uid ranges that /etc/subuid and /etc/subgid leave of the uids from {} to {}; end "
+      "some sandboxes, or {}",
+      kSlotCount - given_away, kFirstUid, last, kRemedy);
+}
+
 }  // namespace
 
 Result<std::string> run_folder() {
@@ -103,13 +118,18 @@ Result<UidRange> lease_uid_range() {
   read_subordinate_ids("/etc/subuid", &taken);
   read_subordinate_ids("/etc/subgid", &taken);
   // Starting at a number of this process keeps a range from being used again at once.
+  unsigned given_away = 0;
   const unsigned start = static_cast<unsigned>(::getpid()) % kSlotCount;
   for (unsigned i = 0; i < kSlotCount; ++i) {
     const unsigned slot = (start + i) % kSlotCount;
     const unsigned base = kFirstUid + slot * kIdRangeSize;
-    if (!overlaps(taken, base) && file.try_take(slot)) return UidRange{std::move(file), base};
+    if (overlaps(taken, base)) {
+      ++given_away;
+    } else if (file.try_take(slot)) {
+      return UidRange{std::move(file), base};
+    }
   }
-  return fail(ErrorCode::no_resources, fmt::format("all {} uid ranges are in use by running sandboxes", kSlotCount));
+  return fail(ErrorCode::no_resources, describe_shortage(given_away));
 }
 
 }  // namespace belljar::container

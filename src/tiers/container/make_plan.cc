@@ -431,10 +431,17 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
 }
 
 // Raising a hard limit asks for CAP_SYS_RESOURCE (setrlimit(2)).
-Result<void> check_open_files(std::uint64_t wanted) {
+Result<void> check_open_files(const Limit& limit) {
   rlimit host{};
+  const std::uint64_t wanted = limit.value;
   if (::getrlimit(RLIMIT_NOFILE, &host) != 0 || wanted <= host.rlim_max || host::has_capability(CAP_SYS_RESOURCE)) {
     return {};
+  }
+  if (limit.source == LimitSource::preset) {
+    return fail(ErrorCode::cannot_enforce,
+                fmt::format("the caller's limit on open files (ulimit -Hn) is {0}, and a program has {1} by default; "
+                            "raise that limit, or give the program fewer with --open-files {0}",
+                            host.rlim_max, wanted));
   }
   return fail(ErrorCode::cannot_enforce,
               fmt::format("--open-files {}: this process may have no more than {} (ulimit -Hn); ask for less, or raise "
@@ -472,7 +479,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   plan.tmp_size = std::to_string(spec.limits.tmp_size.value);
   plan.tmp_inodes = std::to_string(spec.limits.tmp_inodes.value);
   plan.terminal = spec.terminal;
-  TRY_VOID(check_open_files(spec.limits.open_files.value));
+  TRY_VOID(check_open_files(spec.limits.open_files));
   plan.open_files = spec.limits.open_files.value;
   if (!is_unlimited(limit_row("file_size"), spec.limits.file_size.value)) plan.file_size = spec.limits.file_size.value;
   if (!spec.workspace.empty()) plan.working_folder = kWorkspaceTarget;

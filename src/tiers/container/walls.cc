@@ -27,14 +27,28 @@ constexpr NeededCapability kNeededCapabilities[] = {
     {CAP_KILL, "CAP_KILL"},
 };
 
+constexpr const char* kNotRoot = "the caller is not root";
+
+// What takes away HostFacts::why_not_root.
+const char* to_be_root(const HostFacts& facts) {
+  return facts.why_not_root == kNotRoot ? "run as root" : "run as the host's root, with all its capabilities";
+}
+
+std::string to_have_cgroups(const HostFacts& facts) {
+  constexpr const char* kWritable =
+      "have the cgroup file system mounted writable (a container: its cgroup namespace with /sys/fs/cgroup read-write)";
+  if (facts.privilege == Privilege::root) return kWritable;
+  if (facts.cgroups.scope_helps) return "run it by `systemd-run --user --scope -p Delegate=yes`, or as root";
+  return fmt::format("{}, or where a cgroup is delegated to this user", to_be_root(facts));
+}
+
 // Limits that need a cgroup are held in a weaker way without one; the others need nothing.
 WallReport limit_state(std::string_view name, const HostFacts& facts) {
   const CgroupSupport& groups = facts.cgroups;
   const auto state = [&](bool held, const char* substitute) {
     if (held) return WallReport{std::string(name), WallState::enforced, "", ""};
     return WallReport{std::string(name), WallState::weaker, fmt::format("{}; held by {}", groups.why_not, substitute),
-                      groups.scope_helps ? "run it by `systemd-run --user --scope -p Delegate=yes`, or as root"
-                                         : "run as root, or where a cgroup is delegated to this user"};
+                      to_have_cgroups(facts)};
   };
   if (name == "memory")
     return state(groups.memory && groups.swap,
@@ -46,7 +60,8 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
   const auto rate = [&](bool held, const char* why) {
     if (held) return state(true, "");
     return WallReport{std::string(name), WallState::missing, why,
-                      "run as root on a host whose cgroup v2 has the io controller"};
+                      fmt::format("{} a host whose cgroup v2 has the io controller",
+                                  facts.privilege == Privilege::root ? "use" : "run as root on")};
   };
   if (name == "fuel") {
     return WallReport{"fuel", WallState::missing, "native code is not counted", "run a module, with --isolation wasm"};
@@ -63,17 +78,19 @@ WallReport limit_state(std::string_view name, const HostFacts& facts) {
 WallReport wall_state(std::string_view name, const HostFacts& facts) {
   const std::string& who = facts.why_not_root;
   const bool is_user = facts.privilege == Privilege::user;
-  const auto weaker = [&](std::string why, const char* remedy) {
-    return WallReport{std::string(name), WallState::weaker, std::move(why), remedy};
+  const auto weaker = [&](std::string why, std::string remedy) {
+    return WallReport{std::string(name), WallState::weaker, std::move(why), std::move(remedy)};
   };
   if (name == "uid_range" && is_user) {
     return weaker(who + ": the sandbox shares the caller's uid on the host, and so its per-user kernel quotas",
-                  "run as root");
+                  to_be_root(facts));
   }
-  if (name == "ownership" && is_user) return weaker(who + ": system files appear to belong to nobody", "run as root");
+  if (name == "ownership" && is_user) {
+    return weaker(who + ": system files appear to belong to nobody", to_be_root(facts));
+  }
   if (name == "groups" && is_user && facts.has_supplementary_groups) {
     return weaker(who + ": the caller's supplementary groups can't be dropped",
-                  "run as root, or as a user without supplementary groups");
+                  fmt::format("{}, or as a user without supplementary groups", to_be_root(facts)));
   }
   if (name == "landlock" && facts.landlock_abi == 0) {
     return {std::string(name), WallState::missing, "this kernel does not offer Landlock",
@@ -89,7 +106,7 @@ bool accepts_weaker(const SandboxSpec& spec, std::string_view limit) {
 }  // namespace
 
 CallerPrivilege caller_privilege() {
-  if (::geteuid() != 0) return {Privilege::user, "the caller is not root"};
+  if (::geteuid() != 0) return {Privilege::user, kNotRoot};
   if (!host::is_root_of_host()) return {Privilege::user, "root here is root of a user namespace only"};
   for (const NeededCapability& needed : kNeededCapabilities) {
     if (!host::has_capability(needed.number)) return {Privilege::user, fmt::format("root lacks {} here", needed.name)};
@@ -151,10 +168,10 @@ Result<void> check_demands(const std::vector<WallReport>& walls, const SandboxSp
     const bool is_accepted = wall->state == WallState::weaker && accepts_weaker(spec, row.name);
     if (!is_accepted) return refuse(*wall, fmt::format("--{}", row.flag));
   }
-  for (const std::string& name : spec.required) {
-    const auto wall = find(name);
-    if (wall != walls.end() && wall->state != WallState::enforced)
-      return refuse(*wall, fmt::format("--require {}", name));
+  const bool is_all_required = std::ranges::find(spec.required, kRequireAll) != spec.required.end();
+  for (const WallReport& wall : walls) {
+    const bool is_required = is_all_required || std::ranges::find(spec.required, wall.name) != spec.required.end();
+    if (is_required && wall.state != WallState::enforced) return refuse(wall, fmt::format("--require {}", wall.name));
   }
   return {};
 }
