@@ -180,7 +180,7 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
     for (const std::string& warning : outcome.warnings) say("close to a limit: " + warning);
   }
   if (!outcome.reason.empty()) {
-    const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0;
+    const bool was_killed = outcome.signal.has_value() && outcome.standard_output.bytes_total > 0 && !outcome.error;
     say(outcome.reason + (was_killed && !options.json ? "; output so far is above" : ""));
   }
   const bool written = write_record(outcome, options);

@@ -10,9 +10,31 @@
 #include <cerrno>
 #include <charconv>
 
+#if defined(__SANITIZE_THREAD__)
+extern "C" {
+void __sanitizer_syscall_pre_impl_fork();
+void __sanitizer_syscall_post_impl_fork(long result);
+}
+#endif
+
 namespace belljar::host {
 
 namespace {
+
+// To the thread sanitizer, which does not see it, this is a fork(2): the child is not to wait for a lock of the
+// sanitizer's that another thread held.
+long call_clone3(clone_args& arguments) {
+#if defined(__SANITIZE_THREAD__)
+  __sanitizer_syscall_pre_impl_fork();
+  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  const int clone_errno = errno;
+  __sanitizer_syscall_post_impl_fork(pid);
+  errno = clone_errno;
+  return pid;
+#else
+  return ::syscall(SYS_clone3, &arguments, sizeof arguments);
+#endif
+}
 
 // The number after `key`, which begins a line.
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) {
@@ -80,7 +102,7 @@ SysResult<CloneResult> clone_process(std::uint64_t flags, int cgroup_fd) {
     arguments.flags |= CLONE_INTO_CGROUP;
     arguments.cgroup = static_cast<std::uint64_t>(cgroup_fd);
   }
-  const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
+  const long pid = call_clone3(arguments);
   if (pid < 0) return std::unexpected(Errno{errno});
   if (pid == 0) return CloneResult{Side::child, Process()};
   return CloneResult{Side::parent, Process(static_cast<pid_t>(pid), Fd(pidfd))};

@@ -138,10 +138,11 @@ Result<void> check_environment_variable(const EnvironmentVariable& variable, std
 }
 
 Result<std::string> checked_hidden_path(std::string_view path, std::string_view where) {
-  std::string normal = TRY(normal_inside_path(path, where));
-  if (normal == "/") return bad(where, "the whole image can't be hidden");
+  const auto normal = normal_inside_path(path, where);
+  if (!normal) return normal;
+  if (*normal == "/") return bad(where, "the whole image can't be hidden");
   for (const std::string_view own : {"/proc", "/dev", "/dev/shm", "/sys", "/tmp"}) {
-    if (normal != own) continue;
+    if (*normal != own) continue;
     return bad(where, fmt::format("{}: this folder is the sandbox's own, and there is nothing of the host in it; hide "
                                   "what is in the image or a mount",
                                   own));

@@ -217,7 +217,7 @@ class Output(Case):
         os.close(fd)
         record = json.loads(note.read_text())
         self.assertEqual(record_faults(record, content=False), [])
-        self.assertIn((status, record["status"]), [(7, "error"), (141, "cancelled")])
+        self.assertIn((status, record["status"]), [(7, "error"), (125, "internal")])
 
     def test_full_device_as_stdout(self):
         """Lost output is no success, whether it is lost while the program runs or after its end."""
@@ -239,7 +239,7 @@ class Output(Case):
     def test_full_device_under_every_command(self):
         """A line, and a status that is no signal's."""
         for command in (["doctor"], ["doctor", "--json"], ["gc"], ["version"], ["version", "--json"], ["help"], ["policy", "show"],
-                        ["run", "--help"], ["image", "ls"], ["image", "--help"], ["changes", "list"], ["runs"], ["calibrate", "--help"],
+                        ["run", "--help"], ["image", "ls"], ["image", "--help"], ["changes", "list"], ["runs", "--help"], ["calibrate", "--help"],
                         ["policy", "check", "--url", "http://example.org/"]):
             with self.subTest(command=command), open("/dev/full", "wb") as full:
                 ended = self.belljar(*command, stdout=full)
