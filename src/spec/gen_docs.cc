@@ -34,6 +34,13 @@ std::string_view unit_text(LimitUnit unit) {
   return "number";
 }
 
+// Of a limit that is off there is no value to show.
+std::string sentence_text(const LimitRow& row) {
+  if (!can_be_off(row)) return limit_sentence(row, row.preset);
+  std::string sentence(row.sentence);
+  return sentence.replace(sentence.find("{}"), 2, "...");
+}
+
 std::string limits_page() {
   std::string page = page_start("Limits", "`src/spec/limits.def`");
   page +=
@@ -50,8 +57,8 @@ std::string limits_page() {
   for (const LimitRow& row : limit_rows()) {
     page += fmt::format("| `--{}` | `{}` | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", row.flag, row.name,
                         unit_text(row.unit), format_limit(row, row.preset), format_limit(row.unit, row.least),
-                        format_limit(row.unit, row.most), row.what, limit_sentence(row, row.preset),
-                        row.held_in_container, row.held_in_kernel, row.held_in_wasm);
+                        format_limit(row.unit, row.most), row.what, sentence_text(row), row.held_in_container,
+                        row.held_in_kernel, row.held_in_wasm);
   }
   return page;
 }

@@ -166,7 +166,7 @@ TEST(PolicyFile, SaysWhereAndWhatWouldBeRight) {
             "p.toml:3: limits.memory: \"0\" is out of range; it must be from 1M to 64T, such as 256M");
   EXPECT_EQ(refusal("limits = 3"), "p.toml:1: limits: must be a table: write [limits], not an integer");
   EXPECT_EQ(refusal("mounts = \"a:b\""), "p.toml:1: mounts: must be tables: write [[mounts]], not a string");
-  EXPECT_EQ(refusal("hide = [\n\"/a\",\n1]"), "p.toml:3: hide: must be an array of strings, not an array");
+  EXPECT_EQ(refusal("hide = [\n\"/a\",\n1]"), "p.toml:3: hide: must be an array of strings, not one with an integer");
   EXPECT_EQ(refusal("[[mounts]]\nsource = \"a\""), "p.toml:1: mounts: this mount has no target");
   EXPECT_EQ(refusal("stdin = \"yes\""), "p.toml:1: stdin: \"yes\" is not known; write inherit or none");
   EXPECT_EQ(refusal("pass_environment = [\"A\"]\nenvironment.A = \"1\""),

@@ -62,5 +62,36 @@ TEST(Demands, ANamedLimitHoldsInFullUnlessTheCallerAcceptsLess) {
   EXPECT_FALSE(check_demands(walls, spec));  // not held at all is not weaker
 }
 
+TEST(Demands, AllIsEveryWallThatThereIs) {
+  SandboxSpec spec;
+  spec.required = {"all"};
+  EXPECT_TRUE(check_demands({{"files", WallState::enforced, "", ""}}, spec));
+  const auto refused =
+      check_demands({{"files", WallState::enforced, "", ""}, {"groups", WallState::weaker, "why", "remedy"}}, spec);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message, "--require groups can't be enforced in full on this host: why; to get it: remedy");
+}
+
+std::string remedy_of(std::string_view name, const HostFacts& facts) {
+  for (const WallReport& wall : assess_walls(facts)) {
+    if (wall.name == name) return wall.remedy;
+  }
+  return "no such wall";
+}
+
+TEST(Remedies, NobodyIsToldToBeWhatTheyAre) {
+  HostFacts facts = user_facts(1);
+  facts.cgroups.why_not = "no control groups";
+  facts.why_not_root = "the caller is not root";
+  EXPECT_EQ(remedy_of("uid_range", facts), "run as root");
+  EXPECT_EQ(remedy_of("memory", facts), "run as root, or where a cgroup is delegated to this user");
+  facts.why_not_root = "root lacks CAP_KILL here";
+  EXPECT_EQ(remedy_of("uid_range", facts), "run as the host's root, with all its capabilities");
+  facts.privilege = Privilege::root;
+  for (const char* const name : {"memory", "cpus", "tasks", "read_rate"}) {
+    EXPECT_EQ(remedy_of(name, facts).find("root"), std::string::npos) << remedy_of(name, facts);
+  }
+}
+
 }  // namespace
 }  // namespace belljar::container
