@@ -44,8 +44,8 @@ SysResult<OwnFile> open_own_program(std::string_view name) {
   struct stat program{};
   if (beside.empty() || ::stat(kSelf, &program) != 0) return std::unexpected(Errno{ENOENT});
   // A program of another project that has this as a library lies anywhere: then Belljar is where it gets installed.
-  const std::string places[] = {beside, beside + "../libexec/belljar/", BELLJAR_LIBEXEC "/", "/usr/libexec/belljar/",
-                                "/usr/local/libexec/belljar/"};
+  const std::string places[] = {beside, beside + "../libexec/belljar/", std::string(BELLJAR_LIBEXEC) + "/",
+                                "/usr/libexec/belljar/", "/usr/local/libexec/belljar/"};
   Errno why{ENOENT};
   for (const std::string& place : places) {
     auto opened = open_in(place, name, program);
