@@ -1,0 +1,16 @@
+import os, signal, subprocess, sys
+run = lambda *a, **k: subprocess.run(a, capture_output=True, text=True, **k)
+print(run("echo", "a", "b").stdout, run("sh", "-c", "cat; echo err >&2; exit 3", input="in" * 50000).returncode)
+first = subprocess.Popen(["seq", "1000"], stdout=subprocess.PIPE); second = subprocess.Popen(["wc", "-l"], stdin=first.stdout, stdout=subprocess.PIPE); first.stdout.close(); print(second.communicate()[0], first.wait())
+try: run("sleep", "9", timeout=0.1)
+except subprocess.TimeoutExpired as e: print("timeout", e.cmd)
+for bad in ("/nosuch", "/etc/passwd", "/etc"):
+    try: run(bad)
+    except OSError as e: print(type(e).__name__, e)
+child = subprocess.Popen(["sleep", "9"]); child.send_signal(signal.SIGINT); print(child.wait())
+print(run("sh", "-c", "kill -SEGV $$").returncode, run("env", env={"X": "y"}).stdout, run("pwd", cwd="/usr").stdout, os.system("exit 4"), os.waitstatus_to_exitcode(os.system("exit 4")))
+r, w = os.pipe(); print(run("sh", "-c", f"echo over >&{w}", pass_fds=[w]).returncode, os.read(r, 10), run("sh", "-c", f"echo over >&{w}").returncode)
+print(run(sys.executable, "-c", "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read())", start_new_session=True, input="x").stdout, os.posix_spawn("/bin/true", ["true"], {}) > 0, os.wait()[1])
+pid = os.fork()
+if pid == 0: os.execvp("sh", ["sh", "-c", "exit 7"])
+print(os.waitpid(pid, 0)[1], [p.wait() for p in [subprocess.Popen(["sh", "-c", f"exit {i}"]) for i in range(20)]]); os.abort()
