@@ -87,11 +87,10 @@ void TmpFolder::remove(std::string_view name) {
   heap_free(entry, memory_size);
 }
 
-// As in Linux's tmpfs, where a folder is as large as its names are many.
 void TmpFolder::note_change(int links_added) {
   LockGuard guard(lock);
   links = static_cast<std::uint32_t>(static_cast<int>(links) + links_added);
-  size = count_ * 20ULL;
+  size = kEmptySize + count_ * kNameSize;
   touch_modify();
 }
 
@@ -119,7 +118,10 @@ SysResult<Ref<Inode>> TmpFolder::create(std::string_view name, std::uint32_t fil
   if (!made) return error(ENOSPC);
   TRY_VOID(take_over(*made, file_mode, who));
   made->rdev = device_id;
-  if (S_ISDIR(file_mode)) made->links = 2;
+  if (S_ISDIR(file_mode)) {
+    made->links = 2;
+    made->size = TmpFolder::kEmptySize;
+  }
   TRY_VOID(add(name, made));
   note_change(S_ISDIR(file_mode) ? 1 : 0);
   return Ref<Inode>(std::move(made));

@@ -10,6 +10,10 @@ namespace belljar::kernel {
 // The names are in a list by age, which getdents(2) follows by their cookies, and in a hash table.
 class TmpFolder final : public TmpInode {
  public:
+  // As in Linux's tmpfs, where a folder is as large as its names are many.
+  static constexpr std::uint64_t kNameSize = 20;
+  static constexpr std::uint64_t kEmptySize = 2 * kNameSize;
+
   using TmpInode::TmpInode;
   ~TmpFolder() override;
 

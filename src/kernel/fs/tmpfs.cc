@@ -204,6 +204,7 @@ SysResult<Ref<Inode>> make_tmpfs(Ref<TmpSpace> space, std::uint32_t mode, std::u
   root->uid = uid;
   root->gid = gid;
   root->links = 2;
+  root->size = TmpFolder::kEmptySize;
   return Ref<Inode>(std::move(root));
 }
 

@@ -38,7 +38,12 @@ static void making(void) {
   struct stat status;
   MUST(stat("masked", &status));
   FACT("mode", status.st_mode & 07777);
+  FACT("size", status.st_size);
   umask(022);
+  MUST(symlink("x", "masked/link"));
+  MUST(mkdir("masked/sub", 0755));
+  MUST(stat("masked", &status));
+  FACT("size with two names", status.st_size);
 }
 
 static void reading(void) {

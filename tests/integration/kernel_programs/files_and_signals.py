@@ -23,4 +23,4 @@ os.kill(os.getpid(), 15); print(select.select([r], [], [], 1)[0] == [r], os.read
 resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
 try: [os.open("/dev/null", os.O_RDONLY) for _ in range(30)]
 except OSError as e: print(e)
-os.closerange(3, 30); print(sorted(os.listdir("/proc/self/fd"))[:3], os.readlink("/proc/self/exe"), sys.getfilesystemencoding(), stat.filemode(os.stat("/tmp").st_mode)); signal.signal(15, signal.SIG_DFL); os.kill(os.getpid(), 15)
+os.closerange(3, 30); print(sorted(os.listdir("/proc/self/fd"))[:3], os.readlink("/proc/self/exe"), sys.getfilesystemencoding(), stat.filemode(os.stat("/tmp").st_mode), flush=True); signal.signal(15, signal.SIG_DFL); os.kill(os.getpid(), 15)

@@ -19,5 +19,5 @@ if __name__ == "__main__":
     block = shared_memory.SharedMemory(create=True, size=100); block.buf[:5] = b"abcde"; start, done = how.Event(), how.Event()
     other = how.Process(target=share, args=(block.name, start, done)); other.start(); start.set(); print(done.wait(20), bytes(block.buf[:5])); other.join(); block.close(); block.unlink()
     here, there = how.Pipe(); other = how.Process(target=echo, args=(there,)); other.start(); here.send([1, "x" * 100000]); print(len(here.recv()[0])); other.join()
-    other = how.Process(target=fail); other.start(); other.join(); print(other.exitcode, os.listdir("/dev/shm"))
+    other = how.Process(target=fail); other.start(); other.join(); print(other.exitcode, len(os.listdir("/dev/shm")))
     with how.Manager() as manager: shared = manager.dict(a=1); shared["b"] = 2; print(dict(shared))

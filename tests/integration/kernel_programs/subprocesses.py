@@ -13,4 +13,4 @@ r, w = os.pipe(); print(run("sh", "-c", f"echo over >&{w}", pass_fds=[w]).return
 print(run(sys.executable, "-c", "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read())", start_new_session=True, input="x").stdout, os.posix_spawn("/bin/true", ["true"], {}) > 0, os.wait()[1])
 pid = os.fork()
 if pid == 0: os.execvp("sh", ["sh", "-c", "exit 7"])
-print(os.waitpid(pid, 0)[1], [p.wait() for p in [subprocess.Popen(["sh", "-c", f"exit {i}"]) for i in range(20)]]); os.abort()
+print(os.waitpid(pid, 0)[1], [p.wait() for p in [subprocess.Popen(["sh", "-c", f"exit {i}"]) for i in range(20)]], flush=True); os.abort()
