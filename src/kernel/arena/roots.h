@@ -59,6 +59,10 @@ struct ArenaRoots {
   RandomState* random = nullptr;
   ProcState* proc = nullptr;
   ProcessorAnswers* processor_answers = nullptr;
+  // How often files changed their size whose mappings reach past their end (mm/address_space.h), and how many of these
+  // changes all processes have been told of.
+  std::atomic<std::uint64_t> file_sizes = 0;
+  std::atomic<std::uint64_t> file_sizes_told = 0;
 };
 
 inline ArenaRoots& arena_roots() {

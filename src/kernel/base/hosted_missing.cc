@@ -24,6 +24,7 @@ __attribute__((weak)) void send_signal_to_group(ProcessGroup&, const siginfo_t&)
 __attribute__((weak)) void send_signal_to_task_locked(Task& task, const siginfo_t& info) {
   send_signal_to_task(task, info);
 }
+__attribute__((weak)) void announce_file_sizes() {}
 __attribute__((weak)) bool find_area(std::uint64_t, MemoryArea*) {
   return false;
 }

@@ -90,6 +90,7 @@ class Inode : public Counted {
   Counted* endpoint = nullptr;
   std::atomic<Watches*> watches = nullptr;
   std::atomic<FileLocks*> locks = nullptr;
+  std::atomic<bool> is_cut = false;  // a mapping of it reaches, or has reached, past its end
 
   ~Inode() override;
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "kernel/fs/tmp_inode.h"
+#include "kernel/mm/address_space.h"
 
 namespace belljar::kernel {
 namespace {
@@ -192,6 +193,13 @@ SysResult<void> TmpFile::reveal(std::uint64_t new_size) {
   return error(ENOSPC);
 }
 
+void TmpFile::set_size(std::uint64_t new_size) {
+  const bool has_other_pages = pages_of(new_size) != pages_of(size);
+  if (new_size < size && is_mapped_) is_cut = true;
+  size = new_size;
+  if (has_other_pages && is_cut) announce_file_sizes();
+}
+
 SysResult<void> TmpFile::resize(std::uint64_t new_size) {
   if (new_size > kSizeMax) return error(EINVAL);
   if (new_size < size) {
@@ -206,7 +214,7 @@ SysResult<void> TmpFile::resize(std::uint64_t new_size) {
     if ((seals_ & F_SEAL_GROW) != 0) return error(EPERM);
     TRY_VOID(reveal(new_size));
   }
-  size = new_size;
+  set_size(new_size);
   return {};
 }
 
@@ -262,7 +270,7 @@ SysResult<std::uint64_t> TmpFile::write(Buffers& from, std::uint64_t* position, 
     return std::unexpected(moved.error());
   }
   *position = begin + count;
-  if (*position > size) size = *position;
+  if (*position > size) set_size(*position);
   drop_set_ids();
   touch_modify();
   return count;
@@ -354,7 +362,7 @@ SysResult<void> TmpFile::allocate(int how, std::uint64_t offset, std::uint64_t c
   TRY_VOID(make_room(pages_of(end)));
   if (end > size) TRY_VOID(reveal(end));
   if (provide(first, pages_of(end)) != pages_of(end)) return error(ENOSPC);
-  if (how == 0 && end > size) size = end;
+  if (how == 0 && end > size) set_size(end);
   touch_change();
   return {};
 }

@@ -114,6 +114,8 @@ class TmpFile final : public TmpInode {
   void drop_all();
   void clear_bytes(std::uint64_t begin, std::uint64_t end);
   SysResult<void> punch(std::uint64_t begin, std::uint64_t end);
+  // Notes it, where mappings must follow.
+  void set_size(std::uint64_t new_size);
   // Before the size grows over what shared mappings could write to.
   SysResult<void> reveal(std::uint64_t new_size);
 

@@ -7,10 +7,12 @@
 
 #include "kernel/arena/layout.h"
 #include "kernel/arena/lock.h"
+#include "kernel/arena/roots.h"
 #include "kernel/host/calls.h"
 #include "kernel/host/vdso.h"
 #include "kernel/mm/text_cache.h"
 #include "kernel/task/process.h"
+#include "kernel/task/signals.h"
 
 namespace belljar::kernel {
 namespace {
@@ -23,6 +25,7 @@ Lock lock{LockRank::memory};
 std::size_t area_count = 0;
 std::uint64_t heap_start = 0;
 std::uint64_t heap_end = 0;
+std::atomic<std::uint64_t> sizes_seen = 0;  // of ArenaRoots::file_sizes
 
 MemoryArea* areas() {
   return reinterpret_cast<MemoryArea*>(kListAt);
@@ -112,6 +115,60 @@ void note_area(const MemoryArea& area) {
   merge_around(index);
 }
 
+// Where the end of the area's file is, in whole pages; the end of the area where the file goes on.
+std::uint64_t shown_end(const MemoryArea& area) {
+  if (area.file == nullptr || !area.file->inode->is_regular()) return area.end;
+  const std::uint64_t size = area.file->inode->size;
+  if (size <= area.offset) return area.begin;
+  const std::uint64_t shown = size - area.offset;
+  return shown < area.end - area.begin ? area.begin + page_up(shown) : area.end;
+}
+
+// Takes the access to what is past the file's end, from `begin` on; pages of one's own are gone.
+void hide_past_end(const MemoryArea& area, std::uint64_t begin) {
+  if (begin >= area.end) return;
+  if (!area.is_shared) host::madvise(begin, area.end - begin, MADV_DONTNEED);
+  host::mprotect(begin, area.end - begin, PROT_NONE);
+}
+
+void fit_to_file(const MemoryArea& area) {
+  const std::uint64_t end = shown_end(area);
+  if (end > area.begin) host::mprotect(area.begin, end - area.begin, static_cast<int>(area.protection));
+  hide_past_end(area, end);
+}
+
+bool may_be_cut(const MemoryArea& area) {
+  return area.file != nullptr && area.file->inode->is_cut;
+}
+
+void fit_range(std::uint64_t begin, std::uint64_t end) {
+  for (std::size_t i = index_of(begin); i < area_count && areas()[i].begin < end; ++i) {
+    if (may_be_cut(areas()[i])) fit_to_file(areas()[i]);
+  }
+}
+
+// A new mapping: its file is cut from now on where it ends earlier. `is_fit`: no access was given to what lies there.
+void note_cut(const MemoryArea& area, bool is_fit) {
+  if (shown_end(area) == area.end) return;
+  area.file->inode->is_cut = true;
+  const std::uint64_t end = shown_end(area);
+  if (!is_fit && end < area.end) host::mprotect(end, area.end - end, PROT_NONE);
+}
+
+// Tells all other processes, once, that sizes of files changed.
+void tell_of_file_sizes(std::uint64_t changes) {
+  std::atomic<std::uint64_t>& told = arena_roots().file_sizes_told;
+  std::uint64_t before = told.load();
+  while (before < changes && !told.compare_exchange_weak(before, changes)) {
+  }
+  if (before >= changes) return;
+  LockGuard guard(tasks_lock());
+  for (Process* process = next_process(0); process != nullptr; process = next_process(process->pid)) {
+    if (process == &current_process()) continue;
+    for (Task* task = process->first_task; task != nullptr; task = task->next_in_process) nudge(*task);
+  }
+}
+
 bool is_guest_range(std::uint64_t address, std::uint64_t size) {
   if (size > kGuestEnd || address > kGuestEnd - size) return false;
   return address + size <= kKernelBase || address >= kKernelEnd;
@@ -171,9 +228,12 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   long result = 0;
   bool is_patched = false;
   const bool is_image = source.file.image_id != 0 && !is_shared && (request.protection & PROT_WRITE) == 0;
-  if (is_image && (request.protection & PROT_EXEC) != 0) {
+  const bool is_text = is_image && (request.protection & PROT_EXEC) != 0;
+  const bool is_library_map =
+      is_image && !is_text && request.address == 0 && request.offset == 0 && is_library(source.file);
+  if (is_text) {
     result = map_text(text, &is_patched);
-  } else if (is_image && request.address == 0 && request.offset == 0 && is_library(source.file)) {
+  } else if (is_library_map) {
     result = map_library(text);
   } else {
     result = host::mmap(text.address, text.size, text.protection, text.flags, source.place.fd, source.place.offset);
@@ -191,6 +251,7 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   area.image_id = source.file.image_id;
   area.is_patched = is_patched;
   note_area(area);
+  note_cut(area, is_library_map);
   return area.begin;
 }
 
@@ -222,6 +283,7 @@ SysResult<void> protect_memory(std::uint64_t address, std::uint64_t size, int pr
   split_at(address + size);
   for (std::size_t i = index_of(address); i < area_count && areas()[i].begin < address + size; ++i) {
     areas()[i].protection = static_cast<std::uint32_t>(protection & (PROT_READ | PROT_WRITE | PROT_EXEC));
+    if (may_be_cut(areas()[i])) hide_past_end(areas()[i], shown_end(areas()[i]));
   }
   return {};
 }
@@ -244,16 +306,54 @@ SysResult<std::uint64_t> remap_memory(std::uint64_t address, std::uint64_t old_s
   if (area.file != nullptr && new_size > old_size) {
     TRY_VOID(area.file->inode->extend_map(area.offset + (address - area.begin) + new_size, area.is_shared));
   }
+  // The host moves what it has as one mapping.
+  const bool is_cut = may_be_cut(area);
+  if (is_cut) host::mprotect(area.begin, area.end - area.begin, static_cast<int>(area.protection));
   const long result = host::mremap(address, old_size, new_size, flags, new_address);
-  if (result < 0) return error(static_cast<int>(-result));
+  if (result < 0) {
+    fit_range(area.begin, area.end);
+    return error(static_cast<int>(-result));
+  }
+  const std::uint64_t old_begin = area.begin;
+  const std::uint64_t old_end = area.end;
   area.offset += area.file == nullptr ? 0 : address - area.begin;
   hold(area);
   forget_range(address, address + old_size);
   area.begin = static_cast<std::uint64_t>(result);
   area.end = area.begin + new_size;
   note_area(area);
+  note_cut(area, false);
+  if (is_cut) fit_range(old_begin, old_end);
   let_go(area);
   return area.begin;
+}
+
+void announce_file_sizes() {
+  arena_roots().file_sizes.fetch_add(1);
+  current().has_work.store(1);
+}
+
+void adopt_file_sizes() {
+  const std::uint64_t changes = arena_roots().file_sizes.load();
+  if (changes == sizes_seen.load()) return;
+  {
+    LockGuard guard(lock);
+    fit_range(0, kGuestEnd);
+    sizes_seen.store(changes);
+  }
+  tell_of_file_sizes(changes);
+}
+
+FileFault settle_file_fault(std::uint64_t address, std::uint32_t wanted) {
+  LockGuard guard(lock);
+  const std::size_t index = index_of(address);
+  if (index == area_count || areas()[index].begin > address) return FileFault::none;
+  const MemoryArea& area = areas()[index];
+  if ((area.protection & wanted) == 0) return FileFault::none;
+  if (address >= shown_end(area)) return FileFault::past_end;
+  if (!may_be_cut(area)) return FileFault::none;
+  fit_to_file(area);
+  return FileFault::grown;
 }
 
 void set_heap_start(std::uint64_t start) {

@@ -42,6 +42,15 @@ SysResult<void> unmap_memory(std::uint64_t address, std::uint64_t size);
 SysResult<void> protect_memory(std::uint64_t address, std::uint64_t size, int protection);
 SysResult<std::uint64_t> remap_memory(std::uint64_t address, std::uint64_t old_size, std::uint64_t new_size, int flags,
                                       std::uint64_t new_address);
+// What lies past the end of a mapped file can't be reached: the host has no access there, and the fault becomes SIGBUS.
+// When such a file changes its size, each process makes its own mappings fit before it goes on with guest code.
+// `announce`: the size is changed already; any lock may be held.
+void announce_file_sizes();
+void adopt_file_sizes();
+enum class FileFault : std::uint8_t { none, past_end, grown };
+// A fault of the guest's at `address`, which wanted one of the accesses of mmap(2)'s `wanted`. `grown`: it may try
+// again.
+FileFault settle_file_fault(std::uint64_t address, std::uint32_t wanted);
 // brk(2): the new end of the heap, or the old one where it can't move.
 std::uint64_t set_heap_end(std::uint64_t end);
 void set_heap_start(std::uint64_t start);

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernel/arena/heap.h"
@@ -153,8 +154,8 @@ long map_library(const TextRequest& request) {
   if (room < 0) return room;
   const std::uint64_t address = static_cast<std::uint64_t>(room) + kTrampolineSize;
   const HostPlace whole = place_of_content(request.source.offset);
-  const long mapped =
-      host::mmap(address, request.size, request.protection, request.flags | MAP_FIXED, whole.fd, whole.offset);
+  const long mapped = host::mmap(address, std::min(request.size, request.source.size), request.protection,
+                                 request.flags | MAP_FIXED, whole.fd, whole.offset);
   if (mapped < 0) {
     host::munmap(static_cast<std::uint64_t>(room), request.size + kTrampolineSize);
     return mapped;

@@ -130,6 +130,7 @@ void begin_process(Task& task) {
   keep_only_own_slot();
   task.process->host_pid = task.host_tid;
   task.is_kickable.store(1);
+  adopt_file_sizes();
 }
 
 long clone_host_process(Task& child) {

@@ -1,11 +1,13 @@
 #include "kernel/task/signal_return.h"
 
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
 #include <cstring>
 
+#include "kernel/mm/address_space.h"
 #include "kernel/mm/user_memory.h"
 #include "kernel/syscalls/syscalls.h"
 #include "kernel/task/exit.h"
@@ -269,10 +271,29 @@ extern "C" void work_before_return(Frame* frame) {
     }
   }
   settle_interrupted_call(*frame, nullptr);
+  adopt_file_sizes();
 }
 
-void raise_fault(const ThreadState& state) {
-  force_signal(state.fault);
+void raise_fault(ThreadState& state) {
+  constexpr std::uint64_t kOnPresentPage = 1, kOnWrite = 2, kOnFetch = 16;  // of the processor's error code
+  siginfo_t& info = state.fault;
+  if (info.si_signo == SIGSEGV && info.si_code == SEGV_ACCERR) {
+    const bool is_write = (state.fault_error & kOnWrite) != 0;
+    const bool is_fetch = (state.fault_error & kOnFetch) != 0;
+    const int wanted = is_write ? PROT_WRITE : is_fetch ? PROT_EXEC : PROT_READ | PROT_WRITE | PROT_EXEC;
+    switch (settle_file_fault(state.fault_address, static_cast<std::uint32_t>(wanted))) {
+      case FileFault::none:
+        break;
+      case FileFault::grown:
+        return;
+      case FileFault::past_end:
+        info.si_signo = SIGBUS;
+        info.si_code = BUS_ADRERR;
+        state.fault_error &= ~kOnPresentPage;
+        break;
+    }
+  }
+  force_signal(info);
 }
 
 void measure_extended_state() {

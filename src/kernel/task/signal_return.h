@@ -6,7 +6,7 @@
 namespace belljar::kernel {
 
 // The fault that `state` tells of becomes a signal of the running thread.
-void raise_fault(const ThreadState& state);
+void raise_fault(ThreadState& state);
 
 // Learns from the processor how large a thread's extended state is; once.
 void measure_extended_state();

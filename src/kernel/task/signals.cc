@@ -5,6 +5,7 @@
 
 #include "kernel/entry/host_signals.h"
 #include "kernel/host/calls.h"
+#include "kernel/mm/address_space.h"
 #include "kernel/task/exit.h"
 
 namespace belljar::kernel {
@@ -124,6 +125,12 @@ void kick(Task& task) {
   if (!sleeps && task.is_kickable.load() != 0) host::tgkill(task.process->host_pid, task.host_tid, kKickSignal);
 }
 
+void nudge(Task& task) {
+  task.has_work.store(1);
+  if (task.is_sleeping.load() != 0 || task.is_kickable.load() == 0) return;
+  host::tgkill(task.process->host_pid, task.host_tid, kKickSignal);
+}
+
 void send_signal_to_task_locked(Task& task, const siginfo_t& info) {
   Process& process = *task.process;
   const int signal = info.si_signo;
@@ -196,13 +203,17 @@ siginfo_t take_signal(Task& task, SignalSet wanted) {
 bool has_signal() {
   Task& task = current();
   if (task.has_work.load() == 0) return false;
-  LockGuard guard(tasks_lock());
-  const Process& process = *task.process;
-  const bool has = process.is_exiting || process.state == ProcessState::stopped ||
-                   (process.executing != nullptr && process.executing != &task) ||
-                   (pending_signals(task) & ~task.blocked.load()) != 0;
-  if (!has) task.has_work.store(0);
-  return has;
+  {
+    LockGuard guard(tasks_lock());
+    const Process& process = *task.process;
+    const bool has = process.is_exiting || process.state == ProcessState::stopped ||
+                     (process.executing != nullptr && process.executing != &task) ||
+                     (pending_signals(task) & ~task.blocked.load()) != 0;
+    if (has) return true;
+    task.has_work.store(0);
+  }
+  adopt_file_sizes();
+  return false;
 }
 
 void set_blocked(SignalSet blocked) {

@@ -28,6 +28,8 @@ void drop_signals(SignalQueue& queue, SignalSet which);
 
 // Has the task look at its work soon, wherever it is. (Takes no lock.)
 void kick(Task& task);
+// Has it do so before it goes on with guest code; a sleep goes on.
+void nudge(Task& task);
 // Takes the lock itself; the calling thread's own mask.
 void set_blocked(SignalSet blocked);
 

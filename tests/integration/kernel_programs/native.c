@@ -14,7 +14,8 @@ static char stack[65536];
 static void on_fault(int signal, siginfo_t* info, void* context) {
   (void)context;
   char here;
-  printf("signal %d code %d at %p on its stack %d\n", signal, info->si_code, info->si_addr, &here >= stack && &here < stack + sizeof stack);
+  printf("signal %d code %d at %p on its stack %d\n", signal, info->si_code, info->si_addr,
+         &here >= stack && &here < stack + sizeof stack);
   siglongjmp(back, 1);
 }
 
