@@ -28,8 +28,5 @@ __attribute__((weak)) void announce_file_sizes() {}
 __attribute__((weak)) bool find_area(std::uint64_t, MemoryArea*) {
   return false;
 }
-__attribute__((weak)) std::uint64_t mapped_bytes() {
-  return 0;
-}
 
 }  // namespace belljar::kernel

@@ -150,11 +150,12 @@ SysResult<void> proc_smaps_rollup(const Subject& subject, LongText& to) {
 }
 
 SysResult<void> proc_statm(const Subject& subject, LongText& to) {
-  const std::uint64_t pages = is_own(subject) ? mapped_bytes() / 4096 : 0;
-  to.number(pages) << ' ';
-  to.number(pages) << " 0 0 0 ";
-  to.number(pages) << " 0\n";
-  return {};
+  return tell_of_task(subject, [&](const Process& process, const Task&) {
+    const std::uint64_t pages = process.memory_bytes / 4096;
+    to.number(process.mapped_bytes / 4096) << ' ';
+    to.number(pages) << " 0 0 0 ";
+    to.number(pages) << " 0\n";
+  });
 }
 
 }  // namespace belljar::kernel

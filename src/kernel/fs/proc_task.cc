@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "kernel/fs/proc.h"
-#include "kernel/mm/address_space.h"
+#include "kernel/task/memory_use.h"
 #include "kernel/task/sandbox_facts.h"
 #include "kernel/time/clocks.h"
 #include "kernel/time/cpu_times.h"
@@ -38,11 +38,6 @@ std::string_view name_of(const Task& task) {
 
 Pid parent_of(const Process& process) {
   return process.parent == nullptr ? 0 : process.parent->pid;
-}
-
-// Only the running process's own memory is known here.
-std::uint64_t memory_of(const Process& process) {
-  return &process == &current_process() ? mapped_bytes() : 0;
 }
 
 struct SignalSets {
@@ -89,8 +84,8 @@ void write_stat(const Subject& subject, const Process& process, const Task& task
   number(process.task_count);
   zeros(1);
   number(start / kTick);
-  number(memory_of(process));
-  number(memory_of(process) / 4096);
+  number(process.mapped_bytes);
+  number(process.memory_bytes / 4096);
   number(process.limits[RLIMIT_RSS].rlim_cur);
   zeros(5);  // addresses of code and stack
   number(task.pending.set & 0x7fff'ffff);
@@ -150,12 +145,12 @@ void write_identity(const Process& process, const Task& task, LongText& to) {
 }
 
 void write_memory(const Process& process, LongText& to) {
-  const std::uint64_t size = memory_of(process);
-  for (const std::string_view name : {"VmPeak", "VmSize"}) write_kibibytes(to, name, size);
+  for (const std::string_view name : {"VmPeak", "VmSize"}) write_kibibytes(to, name, process.mapped_bytes);
   for (const std::string_view name : {"VmLck", "VmPin"}) write_kibibytes(to, name, 0);
-  for (const std::string_view name : {"VmHWM", "VmRSS", "RssAnon"}) write_kibibytes(to, name, size);
+  write_kibibytes(to, "VmHWM", memory_peak_of(process));
+  for (const std::string_view name : {"VmRSS", "RssAnon"}) write_kibibytes(to, name, process.memory_bytes);
   for (const std::string_view name : {"RssFile", "RssShmem"}) write_kibibytes(to, name, 0);
-  write_kibibytes(to, "VmData", size);
+  write_kibibytes(to, "VmData", process.memory_bytes);
   for (const std::string_view name : {"VmStk", "VmExe", "VmLib", "VmPTE", "VmSwap", "HugetlbPages"})
     write_kibibytes(to, name, 0);
 }

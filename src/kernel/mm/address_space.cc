@@ -23,6 +23,8 @@ constexpr std::uint64_t kListAt = kPrivateBase + 0x2000'0000;  // after the thre
 
 Lock lock{LockRank::memory};
 std::size_t area_count = 0;
+std::uint64_t mapped = 0;      // bytes of all areas
+std::uint64_t accessible = 0;  // of those that are not PROT_NONE
 std::uint64_t heap_start = 0;
 std::uint64_t heap_end = 0;
 std::atomic<std::uint64_t> sizes_seen = 0;  // of ArenaRoots::file_sizes
@@ -55,6 +57,24 @@ void let_go(MemoryArea& area) {
   area.file = nullptr;
 }
 
+std::uint64_t size_of(const MemoryArea& area) {
+  return area.end - area.begin;
+}
+
+std::uint64_t accessible_size_of(const MemoryArea& area) {
+  return area.protection == PROT_NONE ? 0 : size_of(area);
+}
+
+// For others to see.
+void tell_sizes() {
+  Process& process = current_process();
+  process.mapped_bytes.store(mapped, std::memory_order_relaxed);
+  process.memory_bytes.store(accessible, std::memory_order_relaxed);
+  if (accessible > process.memory_peak_bytes.load(std::memory_order_relaxed)) {
+    process.memory_peak_bytes.store(accessible, std::memory_order_relaxed);
+  }
+}
+
 void insert_at(std::size_t index, const MemoryArea& area) {
   std::memmove(areas() + index + 1, areas() + index, (area_count - index) * sizeof(MemoryArea));
   areas()[index] = area;
@@ -83,7 +103,11 @@ void forget_range(std::uint64_t begin, std::uint64_t end) {
   split_at(end);
   const std::size_t first = index_of(begin);
   std::size_t last = first;
-  for (; last < area_count && areas()[last].begin < end; ++last) let_go(areas()[last]);
+  for (; last < area_count && areas()[last].begin < end; ++last) {
+    mapped -= size_of(areas()[last]);
+    accessible -= accessible_size_of(areas()[last]);
+    let_go(areas()[last]);
+  }
   remove_at(first, last - first);
 }
 
@@ -113,6 +137,9 @@ void note_area(const MemoryArea& area) {
   hold(area);
   insert_at(index, area);
   merge_around(index);
+  mapped += size_of(area);
+  accessible += accessible_size_of(area);
+  tell_sizes();
 }
 
 // Where the end of the area's file is, in whole pages; the end of the area where the file goes on.
@@ -223,7 +250,7 @@ SysResult<std::uint64_t> map_memory(const MapRequest& request) {
   LockGuard guard(lock);
   if (area_count + 3 > kAreasMost) return error(ENOMEM);
   const rlimit& limit = current_process().limits[RLIMIT_AS];
-  if (limit.rlim_cur != RLIM_INFINITY && mapped_bytes() + size > limit.rlim_cur) return error(ENOMEM);
+  if (limit.rlim_cur != RLIM_INFINITY && mapped + size > limit.rlim_cur) return error(ENOMEM);
   const TextRequest text{request.address, size, request.protection, flags, source.file};
   long result = 0;
   bool is_patched = false;
@@ -264,6 +291,7 @@ SysResult<void> unmap_memory(std::uint64_t address, std::uint64_t size) {
   const long result = host::munmap(address, size);
   if (result < 0) return error(static_cast<int>(-result));
   forget_range(address, address + size);
+  tell_sizes();
   return {};
 }
 
@@ -282,9 +310,12 @@ SysResult<void> protect_memory(std::uint64_t address, std::uint64_t size, int pr
   split_at(address);
   split_at(address + size);
   for (std::size_t i = index_of(address); i < area_count && areas()[i].begin < address + size; ++i) {
+    accessible -= accessible_size_of(areas()[i]);
     areas()[i].protection = static_cast<std::uint32_t>(protection & (PROT_READ | PROT_WRITE | PROT_EXEC));
+    accessible += accessible_size_of(areas()[i]);
     if (may_be_cut(areas()[i])) hide_past_end(areas()[i], shown_end(areas()[i]));
   }
+  tell_sizes();
   return {};
 }
 
@@ -392,7 +423,7 @@ void clear_address_space() {
     host::munmap(vdso.end, kGuestEnd - vdso.end);
   }
   for (std::size_t i = 0; i < area_count; ++i) let_go(areas()[i]);
-  area_count = 0;
+  area_count = mapped = accessible = 0;
   heap_start = heap_end = 0;
   forget_images();
 }
@@ -417,12 +448,6 @@ bool find_area_locked(std::uint64_t address, MemoryArea* found) {
   if (index == area_count) return false;
   *found = areas()[index];
   return true;
-}
-
-std::uint64_t mapped_bytes() {
-  std::uint64_t total = 0;
-  for (std::size_t i = 0; i < area_count; ++i) total += areas()[i].end - areas()[i].begin;
-  return total;
 }
 
 void share_areas_with_child() {

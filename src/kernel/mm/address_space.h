@@ -62,7 +62,6 @@ void leave_address_space();
 
 // The area that ends above `address`; false: there is none. For /proc/self/maps.
 bool find_area(std::uint64_t address, MemoryArea* found);
-std::uint64_t mapped_bytes();
 // For the text cache, which holds the lock (lock_address_space_for_fork).
 bool find_area_locked(std::uint64_t address, MemoryArea* found);
 void mark_patched_locked(std::uint64_t address);

@@ -5,6 +5,7 @@
 #include "kernel/fs/fd_table.h"
 #include "kernel/mm/user_memory.h"
 #include "kernel/syscalls/syscalls.h"
+#include "kernel/task/memory_use.h"
 #include "kernel/task/sandbox_facts.h"
 #include "kernel/time/clocks.h"
 #include "kernel/time/cpu_times.h"
@@ -68,6 +69,11 @@ CpuTimes times_of_children() {
   return current_process().dead_children;
 }
 
+std::uint64_t memory_peak_of_children() {
+  const LockGuard guard(tasks_lock());
+  return current_process().children_peak_bytes;
+}
+
 }  // namespace
 
 SyscallResult sys_getrlimit(const SyscallArguments& arguments) {
@@ -95,12 +101,14 @@ SyscallResult sys_prlimit64(const SyscallArguments& arguments) {
 
 SyscallResult sys_getrusage(const SyscallArguments& arguments) {
   CpuTimes times;
+  std::uint64_t peak = memory_peak_of(current_process());
   switch (arguments.get<int>(0)) {
     case RUSAGE_SELF:
       times = cpu_times_of(current_process());
       break;
     case RUSAGE_CHILDREN:
       times = times_of_children();
+      peak = memory_peak_of_children();
       break;
     case RUSAGE_THREAD:
       times = cpu_times_of(current());
@@ -111,6 +119,7 @@ SyscallResult sys_getrusage(const SyscallArguments& arguments) {
   rusage use{};
   use.ru_utime = to_timeval(times.user_ns);
   use.ru_stime = to_timeval(times.system_ns);
+  use.ru_maxrss = static_cast<long>(peak / 1024);
   TRY_VOID(copy_out(arguments.get<UserAddress>(1), use));
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "kernel/syscalls/syscalls.h"
 #include "kernel/task/exec.h"
 #include "kernel/task/exit.h"
+#include "kernel/task/memory_use.h"
 #include "kernel/task/process_table.h"
 #include "kernel/task/signals.h"
 #include "kernel/time/clocks.h"
@@ -31,6 +32,7 @@ struct Waited {
   std::uint32_t uid = 0;
   int status = 0;  // as wait(2) tells it
   CpuTimes used;
+  std::uint64_t memory_peak_bytes = 0;
 };
 
 bool is_meant(const WaitFor& wanted, const Process& child) {
@@ -48,6 +50,7 @@ Waited describe(const Process& child, int status) {
   waited.used = child.dead_threads;
   waited.used.user_ns += child.dead_children.user_ns;
   waited.used.system_ns += child.dead_children.system_ns;
+  waited.memory_peak_bytes = memory_peak_with_children(child);
   return waited;
 }
 
@@ -127,10 +130,11 @@ siginfo_t info_of(const Waited& waited) {
   return info;
 }
 
-rusage rusage_of(const CpuTimes& used) {
+rusage rusage_of(const Waited& waited) {
   rusage use{};
-  use.ru_utime = to_timeval(used.user_ns);
-  use.ru_stime = to_timeval(used.system_ns);
+  use.ru_utime = to_timeval(waited.used.user_ns);
+  use.ru_stime = to_timeval(waited.used.system_ns);
+  use.ru_maxrss = static_cast<long>(waited.memory_peak_bytes / 1024);
   return use;
 }
 
@@ -193,7 +197,7 @@ SyscallResult sys_wait4(const SyscallArguments& arguments) {
   const Waited waited = TRY(wait_for(wanted));
   if (waited.pid != 0) {
     if (arguments.values[1] != 0) TRY_VOID(copy_out(arguments.values[1], waited.status));
-    if (arguments.values[3] != 0) TRY_VOID(copy_out(arguments.values[3], rusage_of(waited.used)));
+    if (arguments.values[3] != 0) TRY_VOID(copy_out(arguments.values[3], rusage_of(waited)));
   }
   return static_cast<std::uint64_t>(waited.pid);
 }
@@ -224,7 +228,7 @@ SyscallResult sys_waitid(const SyscallArguments& arguments) {
   }
   const Waited waited = TRY(wait_for(wanted));
   if (arguments.values[2] != 0) TRY_VOID(copy_out(arguments.values[2], info_of(waited)));
-  if (arguments.values[4] != 0) TRY_VOID(copy_out(arguments.values[4], rusage_of(waited.used)));
+  if (arguments.values[4] != 0) TRY_VOID(copy_out(arguments.values[4], rusage_of(waited)));
   return 0ULL;
 }
 

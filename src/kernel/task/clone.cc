@@ -92,6 +92,9 @@ SysResult<Task*> copy_process(const CloneArguments& arguments) {
   process->auxiliary_end = from.auxiliary_end;
   process->command_line = from.command_line;
   process->oom_score_adjustment = from.oom_score_adjustment;
+  process->mapped_bytes = from.mapped_bytes.load();
+  process->memory_bytes = from.memory_bytes.load();
+  process->memory_peak_bytes = from.memory_bytes.load();
   process->start_ns = host::clock_ns(CLOCK_BOOTTIME);
   __builtin_memcpy(process->limits, from.limits, sizeof process->limits);
 

@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/wait.h>
+#include <algorithm>
 
 #include "kernel/broker/broker_client.h"
 #include "kernel/broker/console_terminal.h"
@@ -11,6 +12,7 @@
 #include "kernel/mm/address_space.h"
 #include "kernel/mm/user_memory.h"
 #include "kernel/task/clone.h"
+#include "kernel/task/memory_use.h"
 #include "kernel/task/process_table.h"
 #include "kernel/task/robust.h"
 #include "kernel/task/signals.h"
@@ -162,6 +164,8 @@ void reap(Process& zombie) {
     CpuTimes& times = zombie.parent->dead_children;
     times.user_ns += zombie.dead_threads.user_ns + zombie.dead_children.user_ns;
     times.system_ns += zombie.dead_threads.system_ns + zombie.dead_children.system_ns;
+    std::uint64_t& peak = zombie.parent->children_peak_bytes;
+    peak = std::max(peak, memory_peak_with_children(zombie));
     unlink_child(zombie);
   }
   leave_group(zombie);

@@ -141,7 +141,13 @@ class Process final : public Counted {
   rlimit limits[RLIM_NLIMITS] = {};
   CpuTimes dead_threads;
   CpuTimes dead_children;
-  std::uint64_t start_ns = 0;  // CLOCK_BOOTTIME
+  // How much memory it has mapped, and how much of that it may access: which pages are there is the host's to know, so
+  // all of them count. Told by the process itself (mm/address_space.h).
+  std::atomic<std::uint64_t> mapped_bytes = 0;
+  std::atomic<std::uint64_t> memory_bytes = 0;
+  std::atomic<std::uint64_t> memory_peak_bytes = 0;  // over execve(2) too
+  std::uint64_t children_peak_bytes = 0;             // of the one that had the most, of those that were waited for
+  std::uint64_t start_ns = 0;                        // CLOCK_BOOTTIME
   std::uint32_t dumpable = 1;
   int oom_score_adjustment = 0;  // noted; inherited
 

@@ -86,6 +86,22 @@ static void across(void) {
   FACT("without a name", two[8]);
 }
 
+// A process that writes to it ends by the signal.
+static void ends(void) {
+  const int fd = MUST(memfd_create("ends", 0));
+  char* map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  for (int size = 0; size < 2; ++size) {
+    MUST(ftruncate(fd, size));
+    if (MUST(fork()) == 0) {
+      map[4095] = 'x';
+      _exit(0);
+    }
+    int status;
+    wait(&status);
+    FACT(size == 0 ? "empty" : "with a byte", WIFSIGNALED(status) ? WTERMSIG(status) : 0);
+  }
+}
+
 static void advice(void) {
   char* map = mmap(NULL, 4 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   memset(map, 'x', 4 * 4096);
@@ -112,5 +128,6 @@ static void advice(void) {
 int main(void) {
   seals();
   across();
+  ends();
   advice();
 }

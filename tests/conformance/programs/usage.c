@@ -1,4 +1,5 @@
 // What a process uses: times of CPU and children, clocks that grow, counts of files and processes.
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <sys/time.h>
@@ -24,6 +25,35 @@ static long used(int who) {
   return (use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1000 + (use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1000;
 }
 
+static long most_memory(int who) {
+  struct rusage use;
+  MUST(getrusage(who, &use));
+  return use.ru_maxrss;
+}
+
+// Of a process that had 40 MB, and of its parent once it was waited for.
+static void memory(void) {
+  FACT("memory", most_memory(RUSAGE_SELF) > 500 && most_memory(RUSAGE_SELF) < 30000);
+  FACT("of the thread", most_memory(RUSAGE_THREAD) == most_memory(RUSAGE_SELF));
+  FACT("of children", most_memory(RUSAGE_CHILDREN) > 0 && most_memory(RUSAGE_CHILDREN) < 30000);
+  const size_t size = 40 << 20;
+  int status;
+  if (MUST(fork()) == 0) {
+    char* much = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(much, 1, size);
+    munmap(much, size);
+    _exit(most_memory(RUSAGE_SELF) > 40000 && most_memory(RUSAGE_SELF) < 70000);
+  }
+  struct rusage use;
+  MUST(wait4(-1, &status, 0, &use));
+  FACT("stays when it is given back", WEXITSTATUS(status));
+  FACT("told of the child", use.ru_maxrss > 40000 && use.ru_maxrss < 70000);
+  FACT("of children", most_memory(RUSAGE_CHILDREN) > 40000 && most_memory(RUSAGE_CHILDREN) < 70000);
+  FACT("not of oneself", most_memory(RUSAGE_SELF) < 30000);
+  MUST(mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED ? -1 : 0);
+  FACT("nor what can't be accessed", most_memory(RUSAGE_SELF) < 30000);
+}
+
 int main(void) {
   const long before = used(RUSAGE_SELF);
   work(60);
@@ -41,9 +71,11 @@ int main(void) {
     }
     struct rusage use;
     MUST(wait4(pid, &status, 0, &use));
+    FACT("memory told by wait4", use.ru_maxrss > 0 && use.ru_maxrss < 30000);
     FACT("told by wait4", use.ru_utime.tv_sec * 1000 + use.ru_utime.tv_usec / 1000 + use.ru_stime.tv_usec / 1000 >= 40);
   }
   FACT("of children", used(RUSAGE_CHILDREN) >= 80);
+  memory();
   const int child = MUST(fork());
   if (child == 0) {
     if (MUST(fork()) == 0) {
