@@ -36,7 +36,7 @@ LEFT_OUT = {
 PROGRAMS = [
     "alarms", "children", "clocks", "descriptors", "devices", "epolls", "event_files", "fifos", "file_ends", "file_mappings", "file_times",
     "files", "folder_watches", "folders", "groups", "handlers", "holes", "identity", "links", "many_processes", "masks",
-    "memory", "memory_files", "opening", "passing", "patching", "path_walks", "permissions", "pipes", "polling", "proc_self", "processes",
+    "memory", "memory_files", "opening", "passing", "patching", "path_walks", "permissions", "pipes", "polling", "proc_others", "proc_self", "processes",
     "protections", "pseudoterminals", "queues", "record_locks", "rename", "signals", "sockets", "splices", "splicing",
     "starting", "sync_objects", "terminals", "thread_lives", "threads", "unix_datagrams", "unix_streams", "usage", "vectors",
     "watches",

@@ -1,6 +1,7 @@
 // Stand-ins of the hosted build for what task/ does not have yet.
 #include "kernel/mm/address_space.h"
 #include "kernel/task/process.h"
+#include "kernel/task/question.h"
 #include "kernel/task/signals.h"
 
 namespace belljar::kernel {
@@ -25,6 +26,9 @@ __attribute__((weak)) void send_signal_to_task_locked(Task& task, const siginfo_
   send_signal_to_task(task, info);
 }
 __attribute__((weak)) void announce_file_sizes() {}
+__attribute__((weak)) SysResult<bool> ask_process(Pid, Answer, LongText&) {
+  return false;
+}
 __attribute__((weak)) bool find_area(std::uint64_t, MemoryArea*) {
   return false;
 }

@@ -1,5 +1,5 @@
 // /proc/PID: what is in a process's memory. The memory of other processes can't be read from here: their command line
-// is kept aside by execve(2), the rest of it looks empty.
+// is kept aside by execve(2), the rest they are asked for.
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
@@ -9,6 +9,7 @@
 #include "kernel/fs/tree.h"
 #include "kernel/mm/address_space.h"
 #include "kernel/mm/user_memory.h"
+#include "kernel/task/question.h"
 
 namespace belljar::kernel {
 namespace {
@@ -94,35 +95,23 @@ void write_sizes(LongText& to, std::uint64_t size) {
   }
 }
 
-}  // namespace
-
-SysResult<void> proc_cmdline(const Subject& subject, LongText& to) {
-  if (is_own(subject)) {
-    write_range(current_process().arguments_begin, current_process().arguments_end, to);
-    return {};
-  }
-  return tell_of_task(subject, [&](const Process& process, const Task&) {
-    if (process.command_line) to << process.command_line->text();
-  });
+void write_arguments(LongText& to) {
+  write_range(current_process().arguments_begin, current_process().arguments_end, to);
 }
 
-SysResult<void> proc_environ(const Subject& subject, LongText& to) {
-  if (is_own(subject)) write_range(current_process().environment_begin, current_process().environment_end, to);
-  return {};
+void write_environment(LongText& to) {
+  write_range(current_process().environment_begin, current_process().environment_end, to);
 }
 
-SysResult<void> proc_auxv(const Subject& subject, LongText& to) {
-  if (is_own(subject)) write_range(current_process().auxiliary_begin, current_process().auxiliary_end, to);
-  return {};
+void write_auxiliary(LongText& to) {
+  write_range(current_process().auxiliary_begin, current_process().auxiliary_end, to);
 }
 
-SysResult<void> proc_maps(const Subject& subject, LongText& to) {
-  if (is_own(subject)) for_each_area([&](const MemoryArea& area) { write_area(area, to); });
-  return {};
+void write_maps(LongText& to) {
+  for_each_area([&](const MemoryArea& area) { write_area(area, to); });
 }
 
-SysResult<void> proc_smaps(const Subject& subject, LongText& to) {
-  if (!is_own(subject)) return {};
+void write_smaps(LongText& to) {
   for_each_area([&](const MemoryArea& area) {
     write_area(area, to);
     write_kibibytes(to, "Size", area.end - area.begin);
@@ -130,11 +119,9 @@ SysResult<void> proc_smaps(const Subject& subject, LongText& to) {
     write_sizes(to, area.end - area.begin);
     to << "THPeligible:           0\nVmFlags: \n";
   });
-  return {};
 }
 
-SysResult<void> proc_smaps_rollup(const Subject& subject, LongText& to) {
-  if (!is_own(subject)) return {};
+void write_rollup(LongText& to) {
   std::uint64_t begin = 0, end = 0, size = 0;
   for_each_area([&](const MemoryArea& area) {
     if (begin == 0) begin = area.begin;
@@ -146,7 +133,52 @@ SysResult<void> proc_smaps_rollup(const Subject& subject, LongText& to) {
   to.hex(end, 8) << " ---p 00000000 00:00 0 ";
   to.pad(line, kNameColumn) << "[rollup]\n";
   write_sizes(to, size);
+}
+
+SysResult<void> tell(const Subject& subject, Answer answer, LongText& to) {
+  if (is_own(subject)) {
+    answer(to);
+  } else {
+    TRY(ask_process(subject.process, answer, to));
+  }
   return {};
+}
+
+}  // namespace
+
+SysResult<void> proc_cmdline(const Subject& subject, LongText& to) {
+  if (is_own(subject)) {
+    write_arguments(to);
+    return {};
+  }
+  bool is_cut = false;
+  TRY_VOID(tell_of_task(subject, [&](const Process& process, const Task&) {
+    if (!process.command_line || process.state == ProcessState::zombie) return;
+    is_cut = process.command_line->size == CommandLine::kSizeMax;
+    if (!is_cut) to << process.command_line->text();
+  }));
+  if (!is_cut || TRY(ask_process(subject.process, write_arguments, to))) return {};
+  return tell_of_task(subject, [&](const Process& process, const Task&) { to << process.command_line->text(); });
+}
+
+SysResult<void> proc_environ(const Subject& subject, LongText& to) {
+  return tell(subject, write_environment, to);
+}
+
+SysResult<void> proc_auxv(const Subject& subject, LongText& to) {
+  return tell(subject, write_auxiliary, to);
+}
+
+SysResult<void> proc_maps(const Subject& subject, LongText& to) {
+  return tell(subject, write_maps, to);
+}
+
+SysResult<void> proc_smaps(const Subject& subject, LongText& to) {
+  return tell(subject, write_smaps, to);
+}
+
+SysResult<void> proc_smaps_rollup(const Subject& subject, LongText& to) {
+  return tell(subject, write_rollup, to);
 }
 
 SysResult<void> proc_statm(const Subject& subject, LongText& to) {

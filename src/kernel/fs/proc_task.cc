@@ -145,7 +145,8 @@ void write_identity(const Process& process, const Task& task, LongText& to) {
 }
 
 void write_memory(const Process& process, LongText& to) {
-  for (const std::string_view name : {"VmPeak", "VmSize"}) write_kibibytes(to, name, process.mapped_bytes);
+  write_kibibytes(to, "VmPeak", std::max<std::uint64_t>(process.mapped_bytes, memory_peak_of(process)));
+  write_kibibytes(to, "VmSize", process.mapped_bytes);
   for (const std::string_view name : {"VmLck", "VmPin"}) write_kibibytes(to, name, 0);
   write_kibibytes(to, "VmHWM", memory_peak_of(process));
   for (const std::string_view name : {"VmRSS", "RssAnon"}) write_kibibytes(to, name, process.memory_bytes);

@@ -14,6 +14,7 @@
 #include "kernel/task/clone.h"
 #include "kernel/task/memory_use.h"
 #include "kernel/task/process_table.h"
+#include "kernel/task/question.h"
 #include "kernel/task/robust.h"
 #include "kernel/task/signals.h"
 #include "kernel/terminal/terminal.h"
@@ -199,6 +200,7 @@ void exit_task() {
     if (is_last) {
       if (vfork == nullptr) leave_address_space();
       timers_at_exit(process);
+      drop_questions(process);
       become_zombie(process);
     }
     if (!is_leader) forget_task(task);  // the leader stays for who waits

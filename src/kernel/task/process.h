@@ -59,6 +59,7 @@ class FsPlaces final : public Counted {
 class IntervalTimers;
 class Process;
 class ProcessGroup;
+class Question;
 class Terminal;
 
 // setsid(2). Lives as long as a group of it does.
@@ -149,7 +150,8 @@ class Process final : public Counted {
   std::uint64_t children_peak_bytes = 0;             // of the one that had the most, of those that were waited for
   std::uint64_t start_ns = 0;                        // CLOCK_BOOTTIME
   std::uint32_t dumpable = 1;
-  int oom_score_adjustment = 0;  // noted; inherited
+  int oom_score_adjustment = 0;                // noted; inherited
+  std::atomic<Question*> questions = nullptr;  // changed under the tasks lock (task/question.h)
 
   Ref<Dentry> executable;
   // Where in guest memory /proc/self/cmdline and environ are.

@@ -12,6 +12,7 @@
 #include "kernel/syscalls/syscalls.h"
 #include "kernel/task/exit.h"
 #include "kernel/task/process_table.h"
+#include "kernel/task/question.h"
 #include "kernel/task/signals.h"
 
 extern "C" {
@@ -158,6 +159,7 @@ void wait_while_stopped(Process& process) {
     prepare_to_sleep();
     tasks_lock().unlock();
     sleep_while_stopped();
+    answer_questions();
     tasks_lock().lock();
   }
 }
@@ -271,7 +273,7 @@ extern "C" void work_before_return(Frame* frame) {
     }
   }
   settle_interrupted_call(*frame, nullptr);
-  adopt_file_sizes();
+  do_work();
 }
 
 void raise_fault(ThreadState& state) {

@@ -7,6 +7,7 @@
 #include "kernel/host/calls.h"
 #include "kernel/mm/address_space.h"
 #include "kernel/task/exit.h"
+#include "kernel/task/question.h"
 
 namespace belljar::kernel {
 namespace {
@@ -127,8 +128,17 @@ void kick(Task& task) {
 
 void nudge(Task& task) {
   task.has_work.store(1);
-  if (task.is_sleeping.load() != 0 || task.is_kickable.load() == 0) return;
-  host::tgkill(task.process->host_pid, task.host_tid, kKickSignal);
+  if (task.is_sleeping.load() == 0) interrupt_for_work(task);
+}
+
+void interrupt_for_work(Task& task) {
+  task.has_work.store(1);
+  if (task.is_kickable.load() != 0) host::tgkill(task.process->host_pid, task.host_tid, kKickSignal);
+}
+
+void do_work() {
+  adopt_file_sizes();
+  answer_questions();
 }
 
 void send_signal_to_task_locked(Task& task, const siginfo_t& info) {
@@ -212,7 +222,7 @@ bool has_signal() {
     if (has) return true;
     task.has_work.store(0);
   }
-  adopt_file_sizes();
+  do_work();
   return false;
 }
 

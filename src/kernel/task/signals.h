@@ -30,6 +30,10 @@ void drop_signals(SignalQueue& queue, SignalSet which);
 void kick(Task& task);
 // Has it do so before it goes on with guest code; a sleep goes on.
 void nudge(Task& task);
+// Has it do so at once, also out of a sleep, which goes on afterwards.
+void interrupt_for_work(Task& task);
+// What a thread does between two sleeps, and before it goes on with guest code, where it holds no lock.
+void do_work();
 // Takes the lock itself; the calling thread's own mask.
 void set_blocked(SignalSet blocked);
 
