@@ -15,7 +15,7 @@ caught = []
 for name in ("USR1", "USR2", "TERM", "HUP", "WINCH", "CHLD"): signal.signal(getattr(signal, "SIG" + name), lambda n, _: caught.append(n))
 for number in (10, 12, 15, 1, 28): os.kill(os.getpid(), number)
 print(sorted(caught)); signal.pthread_sigmask(signal.SIG_BLOCK, {10}); os.kill(os.getpid(), 10); print(signal.sigpending(), signal.sigwait({10}))
-signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("alarm"))); signal.setitimer(signal.ITIMER_REAL, 0.03, 0.03)
+signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("alarm"))); signal.setitimer(signal.ITIMER_REAL, 0.03)
 try: time.sleep(5)
 except TimeoutError as e: print(e)
 signal.setitimer(signal.ITIMER_REAL, 0); r, w = os.pipe(); signal.set_wakeup_fd(w, warn_on_full_buffer=False) if not os.set_blocking(w, False) else 0
