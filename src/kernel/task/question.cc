@@ -10,7 +10,7 @@
 namespace belljar::kernel {
 namespace {
 
-constexpr std::uint64_t kPatience = kNanosecondsPerSecond;
+constexpr std::uint64_t kPatience = 3 * kNanosecondsPerSecond;
 
 Question* take_questions(Process& process) {
   return process.questions.exchange(nullptr);

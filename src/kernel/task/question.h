@@ -21,7 +21,7 @@ class Question final : public Counted {
 };
 
 // Waits for the answer of another process, and writes it. False: there is none; the process has ended, or has no thread
-// that answers within a second.
+// that answers within three seconds.
 SysResult<bool> ask_process(Pid pid, Answer answer, LongText& to);
 
 // By a thread that holds no lock: answers what its process was asked. Cheap where that is nothing.

@@ -157,8 +157,9 @@ SysResult<void> enter_handler(Frame& frame, const SignalAction& action, const si
 void wait_while_stopped(Process& process) {
   while (process.state == ProcessState::stopped && !process.is_exiting) {
     prepare_to_sleep();
+    const bool is_asked = process.questions.load() != nullptr;
     tasks_lock().unlock();
-    sleep_while_stopped();
+    if (!is_asked) sleep_while_stopped();
     answer_questions();
     tasks_lock().lock();
   }
