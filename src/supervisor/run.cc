@@ -413,6 +413,13 @@ class Takings {
   std::unique_ptr<NewChangeset> changes_;
 };
 
+// Why a sandbox was ended that is gone now. What a program does just before it would have been killed counts.
+KillCause settle(KillCause cause, const TierExit& exit) {
+  const bool has_ended_by_itself = !exit.ended_unreported && (exit.exit_code || exit.signal);
+  const bool is_race = cause == KillCause::timeout || cause == KillCause::cpu || cause == KillCause::cancelled;
+  return has_ended_by_itself && is_race ? KillCause::none : cause;
+}
+
 bool is_readable(int fd) {
   pollfd waiting{fd, POLLIN, 0};
   return fd >= 0 && ::poll(&waiting, 1, 0) > 0;
@@ -467,13 +474,13 @@ Result<Outcome> run_to_end(const SandboxSpec& spec, const RunIo& io) {
   outcome.duration_ms = (ended_us - (started_us > 0 ? started_us : called_us)) / 1000;
   supervision.drain();
   TierExit exit = sandbox->finish();
+  KillCause cause = settle(supervision.cause(), exit);
   if (!exit.error) {
     // A caller who stopped the program still gets what it wrote.
     const int cancel_fd = supervision.cause() == KillCause::cancelled ? -1 : io.cancel_fd;
     TRY_VOID(takings.take(spec, *sandbox, cancel_fd, &outcome));
   }
   supervision.flush();
-  KillCause cause = supervision.cause();
   // Where this process was stopped (SIGSTOP) past the deadline, the watcher kept it.
   if (cause == KillCause::none && exit.ended_unreported && !exit.hit_memory_limit && started_us > 0 &&
       ended_us / 1000 >= deadline_ms(0, started_us, spec.limits.timeout.value)) {

@@ -127,6 +127,13 @@ class Deadline(Case):
         self.assertEqual(processes_with(mark), [])
         self.assertEqual(cgroups_of(ended.pid), [])
 
+    def test_an_exit_just_before_the_deadline_counts(self):
+        statuses = set()
+        for left_ms in list(range(0, 30)) * 2:
+            record = self.record("--timeout", "150ms", "--", "sleep", str((150 - left_ms) / 1000))  # checks the two agree
+            statuses.add(record["status"])
+        self.assertEqual(statuses, {"ok", "timeout"})
+
     def test_busy_programs_end_too(self):
         record = self.record("--timeout", "700ms", "--", "sh", "-c", "while :; do :; done & while :; do :; done")
         self.assertEqual(record["status"], "timeout")

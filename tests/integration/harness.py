@@ -100,6 +100,8 @@ def record_faults(record: dict, content: bool = True) -> list[str]:
         faults.append(f"error {record['error']}")
     if (record["reason"] == "") != (record["status"] in ("ok", "error")):
         faults.append(f"status {record['status']} with reason {record['reason']!r}")
+    if record["status"] in ("timeout", "cpu", "cancelled") and record["exit_code"] is not None:
+        faults.append(f"status {record['status']}, though it exited with {record['exit_code']}")
     if "\n" in record["reason"]:
         faults.append("a reason of several lines")
     return faults
