@@ -185,7 +185,7 @@ std::optional<LeftOut> Application::refuse(const Change& change) {
       std::string reason = fmt::format("{}; to apply it all the same, name {}", why, quote(path));
       return LeftOut{std::move(path), std::move(reason)};
     }
-    parent_key = key;
+    parent_key = folder_key(parent_key, key);
     start = slash + 1;
   }
   const bool is_new_link = change.kind == FileKind::link && change.change != FileChange::deleted;

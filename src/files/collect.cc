@@ -40,7 +40,7 @@ enum class Loss { content, nothing };
 struct Source {
   int fd;            // open for reading, or O_PATH
   std::string path;  // inside
-  std::string key;   // of its name, for why_protected()
+  std::string key;   // for why_protected()
   unsigned depth = 0;
 };
 
@@ -85,7 +85,7 @@ std::string path_below(const Source& folder, std::string_view name) {
 }
 
 Source source_below(const Source& folder, const std::string& name, int fd) {
-  return {fd, path_below(folder, name), name_key(name), folder.depth + 1};
+  return {fd, path_below(folder, name), folder_key(folder.key, name), folder.depth + 1};
 }
 
 void Collector::skip(std::string path, std::string reason, Loss loss) {

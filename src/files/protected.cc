@@ -19,6 +19,9 @@ constexpr ProtectedRow kRows[] = {
 #undef PROTECTED_FILE
 };
 
+// Of folders in which a repository keeps refs and their logs; no name is like it.
+constexpr std::string_view kRefsKey = ".git/refs";
+
 void append_key(std::string_view bytes, char32_t c, std::string* key) {
   constexpr char32_t kLongS = 0x17F;
   constexpr char32_t kKelvin = 0x212A;
@@ -65,11 +68,21 @@ std::string name_key(std::string_view name) {
   return key == "git~1" ? ".git" : key;  // the short name that FAT and NTFS give to .git
 }
 
+// No part of a ref's name begins with a dot, so that a folder below which does is as anywhere else.
+std::string folder_key(std::string_view parent, std::string_view name) {
+  std::string key = name_key(name);
+  const bool is_first = parent == kGitFolderKey && (key == "refs" || key == "logs");
+  const bool is_below = parent == kRefsKey && !key.starts_with('.');
+  return is_first || is_below ? std::string(kRefsKey) : key;
+}
+
 std::string_view why_protected(std::string_view parent, std::string_view name, FileKind kind) {
-  // With it a folder becomes a repository, whose other parts may have come before.
-  if (name == "head" && parent != kGitFolderKey && kind != FileKind::folder) {
-    return "git takes a folder with it for a repository, with hooks and configuration";
-  }
+  // With these a folder becomes a repository, whose other parts may have come before. Among refs and their logs HEAD is
+  // an everyday name, and what else a repository must have is none.
+  const bool makes_repository = parent == kRefsKey
+                                    ? name == "objects" || name == "commondir"
+                                    : name == "head" && parent != kGitFolderKey && kind != FileKind::folder;
+  if (makes_repository) return "git takes a folder with it for a repository, with hooks and configuration";
   for (const ProtectedRow& row : kRows) {
     if (row.only_files && kind == FileKind::folder) continue;
     const std::size_t slash = row.path.find('/');

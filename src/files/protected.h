@@ -23,8 +23,12 @@ std::span<const ProtectedRow> protected_rows();
 // systems ignore, and without dots and spaces at its end.
 std::string name_key(std::string_view name);
 
-// Why a file or folder `name` in a folder called `parent` (both as name_key() gives them) is protected; empty where it
-// isn't. The folders above it are the caller's to check, from the top down.
+// What stands for a folder `name` in the folder that `parent` stands for, where what lies in it is asked about: its
+// key, but for folders in which a repository keeps refs and their logs.
+std::string folder_key(std::string_view parent, std::string_view name);
+
+// Why a file or folder `name` (as name_key() gives it) in a folder that `parent` stands for is protected; empty where
+// it isn't. The folders above it are the caller's to check, from the top down.
 std::string_view why_protected(std::string_view parent, std::string_view name, FileKind kind);
 
 // A folder that git takes for a repository, whatever it is called: a bare one, a submodule's, or one that a .git file

@@ -57,6 +57,27 @@ TEST(Protected, LeavesOrdinaryNamesAlone) {
   }
 }
 
+TEST(Protected, LetsRefsAndTheirLogsThrough) {
+  const auto is_protected_at = [](std::initializer_list<std::string_view> folders, std::string_view name) {
+    std::string parent = "any";
+    for (const std::string_view folder : folders) parent = folder_key(parent, folder);
+    return !why_protected(parent, name_key(name), FileKind::regular).empty();
+  };
+  EXPECT_FALSE(is_protected_at({".git", "logs"}, "HEAD"));
+  EXPECT_FALSE(is_protected_at({".git", "logs", "refs", "remotes", "origin"}, "HEAD"));
+  EXPECT_FALSE(is_protected_at({".GIT", "Refs", "remotes", "origin"}, "HEAD"));
+  EXPECT_FALSE(is_protected_at({".git", "refs", "heads"}, "main"));
+  for (const char* name : {"objects", "OBJECTS", "commondir"}) {
+    EXPECT_TRUE(is_protected_at({".git", "logs"}, name)) << name;
+    EXPECT_TRUE(is_protected_at({".git", "refs", "remotes", "origin"}, name)) << name;
+    EXPECT_FALSE(is_protected_at({"logs"}, name)) << name;
+  }
+  EXPECT_TRUE(is_protected_at({"logs"}, "HEAD"));
+  EXPECT_TRUE(is_protected_at({".git", "other"}, "HEAD"));
+  EXPECT_TRUE(is_protected_at({".git", "refs", ".git"}, "hooks"));
+  EXPECT_TRUE(is_protected_at({".git", "refs", ".x"}, "HEAD"));
+}
+
 TEST(Protected, KnowsAGitFolderByWhatIsInIt) {
   char path[] = "/tmp/belljar_git_XXXXXX";
   ASSERT_NE(::mkdtemp(path), nullptr);

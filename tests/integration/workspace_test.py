@@ -361,9 +361,31 @@ class Workspace(WorkspaceCase):
         self.assertTrue((self.work / ".git/HEAD").exists())
         self.assertFalse((self.work / ".git/config").exists())
         self.apply(id, ".git/config", ".git/hooks")
+        self.assertEqual(self.git("log", "--format=%s"), "first\n")
+
+    def git(self, *arguments: str) -> str:
         env = {**os.environ, "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
-        log = subprocess.run(["git", "log", "--format=%s"], cwd=self.work, env=env, capture_output=True, text=True)
-        self.assertEqual(log.stdout, "first\n", log)
+        return subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@y", *arguments], cwd=self.work, env=env, check=True, capture_output=True, text=True).stdout
+
+    def test_commits_in_a_repository_that_is_there(self):
+        self.need("git")
+        self.git("init", "-q", "-b", "main")
+        self.git("add", "-A")
+        self.git("commit", "-qm", "first")
+        for folder, _, names in os.walk(self.work / ".git"):
+            self.own(Path(folder))
+            for name in names:
+                self.own(Path(folder, name))
+        id = self.change("git checkout -q -b other; echo more > one; git -c user.name=x -c user.email=x@y commit -qam second; mkdir -p .git/refs/remotes/origin; "
+                         "echo ref: refs/remotes/origin/main > .git/refs/remotes/origin/HEAD")
+        self.apply(id)
+        self.assertEqual(self.git("log", "--format=%s", "other"), "second\nfirst\n")
+        self.assertEqual(len(self.git("reflog", "show", "HEAD").splitlines()), 3)
+        self.assertTrue((self.work / ".git/refs/remotes/origin/HEAD").exists())
+        id = self.change("mkdir -p .git/logs/objects .git/logs/hooks; echo > .git/logs/config; echo > .git/logs/objects/x")
+        ended = self.apply(id, status=125)
+        self.assertIn('".git/logs/objects" (2 changes): git takes a folder with it for a repository', ended.err.decode())
+        self.assertFalse((self.work / ".git/logs/objects").exists())
 
     def test_mounts_beside_and_in_it(self):
         self.write("data", "data")
