@@ -9,6 +9,7 @@
 #include "files/change_store.h"
 #include "spec/errors.h"
 #include "tiers/container/container.h"
+#include "tiers/wasm/wasm.h"
 
 namespace belljar {
 namespace {
@@ -24,7 +25,7 @@ Result<std::uint64_t> sweep_changes() {
 }  // namespace
 
 int run_gc() {
-  const std::uint64_t removed = sweep_cgroups(is_sandbox_owner_alive);
+  const std::uint64_t removed = sweep_cgroups(is_sandbox_owner_alive) + sweep_modules();
   std::string text = fmt::format("removed what {} killed run{} left behind\n", removed, removed == 1 ? "" : "s");
   const Result<std::uint64_t> sets = sweep_changes();
   if (sets && *sets > 0) {

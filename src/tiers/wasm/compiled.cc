@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kEngineTarget = "/.belljar/engine";
 constexpr std::uint64_t kModuleBytesMax = 100 * kMiB;  // it lies in the sandbox's root while it is compiled
-constexpr std::uint64_t kCompiledBytesMax = 1 * kGiB;
+constexpr std::uint64_t kCompiledBytesMax = ModuleCache::kEntryBytesMax;
 constexpr std::uint64_t kCompileMemoryBytes = 1 * kGiB;
 constexpr std::uint64_t kCompileTimeMs = 60'000;
 

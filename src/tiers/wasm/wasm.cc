@@ -13,6 +13,7 @@
 #include "tiers/wasm/compiled.h"
 #include "tiers/wasm/interpreters.h"
 #include "tiers/wasm/plan_run.h"
+#include "tiers/wasm/module_cache.h"
 #include "tiers/wasm/reports.h"
 
 namespace belljar {
@@ -210,10 +211,14 @@ const Tier& wasm_tier() {
   return kTier;
 }
 
-bool wasm_runs_script(const SandboxSpec& spec) {
-  const wasm::Interpreter* const interpreter = wasm::find_interpreter(script_name(spec.script));
-  return interpreter != nullptr && wasm::check_spec(spec) &&
-         wasm::open_interpreter(*interpreter, wasm::FuelIs::not_counted);
+bool is_wasm_module(const std::string& path) {
+  return wasm::is_module(path);
+}
+
+std::uint64_t sweep_modules() {
+  if (!wasm::open_engine()) return 0;  // nothing was ever compiled
+  const auto cache = wasm::ModuleCache::open();
+  return cache ? cache->sweep() : 0;
 }
 
 std::vector<std::string> wasm_parts() {

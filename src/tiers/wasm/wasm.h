@@ -2,6 +2,7 @@
 // docs/wasm-tier.md.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,11 @@ namespace belljar {
 
 const Tier& wasm_tier();
 
-// Whether the spec is of a script that an interpreter of this tier runs, and has nothing that this tier refuses.
-bool wasm_runs_script(const SandboxSpec& spec);
+// Whether the file at `path` is a WebAssembly module, which no other tier runs.
+bool is_wasm_module(const std::string& path);
+
+// Removes what runs that were killed have left where compiled modules are kept; returns how many files that were.
+std::uint64_t sweep_modules();
 
 // What of this tier is installed beside the command: "wasm-engine", and "wasm-NAME" of each interpreter.
 std::vector<std::string> wasm_parts();
