@@ -41,6 +41,12 @@ int set_mount_attributes(int mount_fd, std::uint64_t attributes, int userns_fd, 
   return result_or_errno(::syscall(SYS_mount_setattr, mount_fd, "", flags, &change, sizeof change));
 }
 
+int allow_devices(int mount_fd) {
+  mount_attr change{};
+  change.attr_clr = MOUNT_ATTR_NODEV;
+  return result_or_errno(::syscall(SYS_mount_setattr, mount_fd, "", AT_EMPTY_PATH, &change, sizeof change));
+}
+
 int new_filesystem(const char* type, const FilesystemOption* options, unsigned option_count, std::uint64_t attributes) {
   const Fd context(result_or_errno(::syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
   if (!context.is_open()) return context.get();

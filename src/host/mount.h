@@ -21,6 +21,10 @@ int attach_mount(int mount_fd, int folder_fd, const char* path);
 // (user_namespaces(7), "idmapped mounts").
 int set_mount_attributes(int mount_fd, std::uint64_t attributes, int userns_fd, Recursion recursion);
 
+// mount_setattr(2): takes MOUNT_ATTR_NODEV from the detached mount that `mount_fd` refers to, which is its own and not
+// the file system's: a copy need not forbid devices because the mount that it is of does (mount(8), nodev).
+int allow_devices(int mount_fd);
+
 // One key and value for fsconfig(2); a null value sets a flag.
 struct FilesystemOption {
   const char* key;

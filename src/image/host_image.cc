@@ -27,7 +27,7 @@ namespace belljar {
 namespace {
 
 // Raised whenever build_image() would make something else of the same host.
-constexpr std::uint64_t kFormatVersion = 4;
+constexpr std::uint64_t kFormatVersion = 5;
 
 // The copies are compared with the host when the last comparison is older than this: the key below does not see a
 // change inside a folder that it does not name, such as a file that was made private by hand.
@@ -151,7 +151,7 @@ Result<void> write_layout(int host_fd, int image_fd) {
 Result<HostImage> assemble(const ImagePlaces& places, Fd usr, const std::string& name, Fd lock) {
   HostImage image;
   struct statvfs file_system;
-  const bool has_devices = ::fstatvfs(lock.get(), &file_system) == 0 && (file_system.f_flag & ST_NODEV) == 0;
+  image.forbids_devices = ::fstatvfs(lock.get(), &file_system) != 0 || (file_system.f_flag & ST_NODEV) != 0;
   const std::string layout = read_link_at(lock.get(), kLayout);
   for (std::string_view rest = layout; !rest.empty();) {
     const std::string line(rest.substr(0, rest.find('\n')));
@@ -160,7 +160,6 @@ Result<HostImage> assemble(const ImagePlaces& places, Fd usr, const std::string&
       image.root_entries.push_back({.name = line.substr(0, equals), .link_target = line.substr(equals + 1)});
       continue;
     }
-    if (line == "dev" && !has_devices) continue;
     Fd& fd = line == "etc" ? image.etc : line == "var" ? image.var : image.dev;
     std::string& path = line == "etc" ? image.etc_path : line == "var" ? image.var_path : image.dev_path;
     auto part = open_at(lock.get(), line.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW);

@@ -25,6 +25,8 @@ struct HostImage {
   Fd var;   // O_PATH, the same for the few things of /var/lib that links in /usr lead to; often not open
   Fd dev;   // O_PATH, folder with the device nodes and links; not open where nodes can't be made (unprivileged)
   Fd lock;  // shared lock of the cached image
+  bool forbids_devices =
+      false;             // it lies on a mount where nodes are none (mount(8), nodev): a copy of `dev` must allow them
   std::string etc_path;  // the same as paths, for tiers that must open them again in another mount namespace
   std::string var_path;  // empty where `var` is not open
   std::string dev_path;  // empty where `dev` is not open

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -391,7 +392,10 @@ Result<void> ImageBuilder::make_devices() {
       return {};
     }
   }
-  if (!open_at(image_fd_, "dev/null", O_WRONLY)) {
+  // On a mount that forbids devices they can't be tried; sandboxes mount a copy that does not.
+  struct statvfs file_system{};
+  const bool can_be_tried = ::fstatvfs(image_fd_, &file_system) == 0 && (file_system.f_flag & ST_NODEV) == 0;
+  if (can_be_tried && !open_at(image_fd_, "dev/null", O_WRONLY)) {
     remove_tree(image_fd_, "dev");
     return {};
   }

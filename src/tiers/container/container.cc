@@ -939,6 +939,9 @@ class Starter {
     if (copy < 0) return refuse(-copy, "clone its mount");
     Fd tree(copy);
     int userns_fd = sandbox_userns_fd;
+    if (mount.must_allow_devices) {
+      if (const int result = host::allow_devices(tree.get()); result < 0) return refuse(-result, "allow devices on it");
+    }
     Fd owner_map;
     if (mount.is_workspace) {
       owner_map = TRY(make_owner_map({mount.owner_uid, mount.owner_gid}, sandbox_->uids_->base, ids_));

@@ -55,10 +55,18 @@ Result<PlannedMount> image_mount(Fd source, std::string path, std::string target
 constexpr std::uint64_t kPlain = MOUNT_ATTR_RDONLY | kQuiet;
 
 Result<void> plan_dev(HostImage& image, StartPlan* plan) {
+  if (!image.dev.is_open() && plan->privilege == Privilege::root) {
+    return fail(
+        ErrorCode::host_unsupported,
+        fmt::format("{}: no device nodes could be made and opened beside it, for the sandbox's /dev; it takes "
+                    "CAP_MKNOD and a file system that has nodes: mount one, such as a tmpfs, on the cache folder",
+                    image.etc_path));
+  }
   if (!image.dev.is_open()) return {};
   plan->dev_is_mounted = true;
   plan->mounts.push_back(TRY(image_mount(std::move(image.dev), image.dev_path, "/dev",
                                          MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)));
+  plan->mounts.back().must_allow_devices = image.forbids_devices;
   return {};
 }
 

@@ -39,12 +39,13 @@ struct PlannedMount {
   dev_t device = 0;
   ino_t inode = 0;
   bool is_folder = true;
-  std::uint64_t attributes = 0;  // MOUNT_ATTR_*
-  bool changes_allowed = false;  // a Landlock rule grants changes below it
-  bool is_caller_mount = false;  // mapped to the sandbox's uid rather than its root
-  bool is_workspace = false;     // not attached as it is, but seen through an overlay or as a copy
-  bool must_be_copied = false;   // of is_workspace: its files can't be shown as the program's own
-  unsigned owner_uid = 0;        // of is_workspace: whose files become the program's
+  std::uint64_t attributes = 0;     // MOUNT_ATTR_*
+  bool must_allow_devices = false;  // its copy, for the mount that it is of does not
+  bool changes_allowed = false;     // a Landlock rule grants changes below it
+  bool is_caller_mount = false;     // mapped to the sandbox's uid rather than its root
+  bool is_workspace = false;        // not attached as it is, but seen through an overlay or as a copy
+  bool must_be_copied = false;      // of is_workspace: its files can't be shown as the program's own
+  unsigned owner_uid = 0;           // of is_workspace: whose files become the program's
   unsigned owner_gid = 0;
 };
 
