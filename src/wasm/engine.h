@@ -11,6 +11,6 @@ Report compile(const CompileJob& job);
 
 // Takes the standard streams and the folders of `job`, confines this process, and runs the module. A trap is told on
 // standard error too, with its backtrace.
-Report run(const RunJob& job, const std::vector<std::string>& environment);
+Report run(const RunJob& job);
 
 }  // namespace belljar::wasm

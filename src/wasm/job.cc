@@ -46,14 +46,16 @@ std::vector<std::string> RunJob::to_arguments() const {
                                   path,
                                   fuel ? std::to_string(*fuel) : "",
                                   std::to_string(memory_bytes),
-                                  std::to_string(folders.size())};
+                                  std::to_string(folders.size()),
+                                  std::to_string(variables.size())};
   all.insert(all.end(), folders.begin(), folders.end());
+  all.insert(all.end(), variables.begin(), variables.end());
   all.insert(all.end(), arguments.begin(), arguments.end());
   return all;
 }
 
 std::optional<RunJob> RunJob::from_arguments(const std::vector<std::string>& arguments) {
-  constexpr std::size_t kFixed = 6;
+  constexpr std::size_t kFixed = 7;
   if (arguments.size() < kFixed || arguments[1] != kRun) return std::nullopt;
   RunJob job{.path = arguments[2]};
   if (!arguments[3].empty()) {
@@ -62,12 +64,16 @@ std::optional<RunJob> RunJob::from_arguments(const std::vector<std::string>& arg
   }
   const auto memory_bytes = to_number(arguments[4]);
   const auto folders = to_number(arguments[5]);
-  if (!memory_bytes || !folders || *folders > arguments.size() - kFixed) return std::nullopt;
+  const auto variables = to_number(arguments[6]);
+  const std::size_t words = arguments.size() - kFixed;
+  if (!memory_bytes || !folders || *folders > words || !variables || *variables > words - *folders) return std::nullopt;
   job.memory_bytes = *memory_bytes;
   const auto first = arguments.begin() + kFixed;
-  const auto middle = first + static_cast<std::ptrdiff_t>(*folders);
-  job.folders.assign(first, middle);
-  job.arguments.assign(middle, arguments.end());
+  const auto second = first + static_cast<std::ptrdiff_t>(*folders);
+  const auto third = second + static_cast<std::ptrdiff_t>(*variables);
+  job.folders.assign(first, second);
+  job.variables.assign(second, third);
+  job.arguments.assign(third, arguments.end());
   return job;
 }
 

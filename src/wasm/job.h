@@ -34,6 +34,7 @@ struct RunJob {
   std::optional<std::uint64_t> fuel;   // nothing: it is not counted
   std::uint64_t memory_bytes = 0;      // of linear memory and tables together
   std::vector<std::string> folders;    // handed over, each under its own path
+  std::vector<std::string> variables;  // of the module: NAME=value; the process itself has none
   std::vector<std::string> arguments;  // of the module, with its name
 
   std::vector<std::string> to_arguments() const;

@@ -10,11 +10,13 @@ TEST(Job, RunComesBackAsItWas) {
                    .fuel = 12,
                    .memory_bytes = 1 << 20,
                    .folders = {"/tmp", "/data"},
+                   .variables = {"A=b", "C="},
                    .arguments = {"m.wasm", "", "-x"}};
   const auto read = RunJob::from_arguments(job.to_arguments());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->to_arguments(), job.to_arguments());
   EXPECT_EQ(read->folders, job.folders);
+  EXPECT_EQ(read->variables, job.variables);
   EXPECT_EQ(read->arguments, job.arguments);
   EXPECT_EQ(read->fuel, job.fuel);
 }
@@ -37,6 +39,10 @@ TEST(Job, IsRefusedWhereItIsNone) {
   arguments[5] = "2";  // more folders than there are words
   EXPECT_FALSE(RunJob::from_arguments(arguments));
   arguments[5] = "-1";
+  EXPECT_FALSE(RunJob::from_arguments(arguments));
+  arguments[5] = "1";
+  EXPECT_TRUE(RunJob::from_arguments(arguments));
+  arguments[6] = "1";  // more variables than there are words
   EXPECT_FALSE(RunJob::from_arguments(arguments));
   EXPECT_FALSE(RunJob::from_arguments({"belljar-wasm", "run"}));
   EXPECT_FALSE(CompileJob::from_arguments({"belljar-wasm"}));

@@ -27,17 +27,15 @@ int exit_status_of(const Report& report) {
 }  // namespace
 }  // namespace belljar::wasm
 
-int main(int count, char** texts, char** variables) {
+int main(int count, char** texts) {
   using namespace belljar;
   ::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> arguments(texts, texts + count);
-  std::vector<std::string> environment;
-  for (char** variable = variables; *variable != nullptr; ++variable) environment.emplace_back(*variable);
   wasm::Report report;
   if (const auto compiling = wasm::CompileJob::from_arguments(arguments)) {
     report = wasm::compile(*compiling);
   } else if (const auto running = wasm::RunJob::from_arguments(arguments)) {
-    report = wasm::run(*running, environment);
+    report = wasm::run(*running);
   } else {
     return wasm::kFailed;
   }

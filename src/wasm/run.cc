@@ -94,10 +94,10 @@ Return instantiate_and_call(wasmtime_linker_t* linker, wasmtime_context_t* conte
 
 }  // namespace
 
-Report run(const RunJob& job, const std::vector<std::string>& environment) {
+Report run(const RunJob& job) {
   const FuelIs fuel = job.fuel ? FuelIs::counted : FuelIs::not_counted;
   const EngineHandle engine = make_engine(fuel, CodeFor::this_processor, grow_stack());
-  Wasi wasi(job.arguments, environment);
+  Wasi wasi(job.arguments, job.variables);
   wasi.add_standard_streams();
   for (const std::string& folder : job.folders) {
     if (const auto added = wasi.add_folder(folder); !added) {
@@ -124,3 +124,8 @@ Report run(const RunJob& job, const std::vector<std::string>& environment) {
 }
 
 }  // namespace belljar::wasm
+  rlimit space{};
+  ::getrlimit(RLIMIT_AS, &space);
+  if (returned.error && !limits.exceeded && space.rlim_cur != RLIM_INFINITY) {
+    return refuse_by_address_space(space.rlim_cur);
+  }

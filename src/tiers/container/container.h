@@ -15,7 +15,8 @@ struct SandboxFile {
 };
 
 // A program of Belljar's own, which stands between the caller's and the sandbox: it is all that the sandbox has,
-// besides the caller's mounts and the writable space. SandboxSpec::script goes in by descriptor as ever, and nothing
+// besides the caller's mounts and the writable space. It has no environment: what the caller's program is given there
+// is not for it. SandboxSpec::script goes in by descriptor as ever, and nothing
 // else of the caller's program is looked at.
 struct OwnProgram {
   std::vector<SandboxFile> files;
@@ -32,6 +33,9 @@ Result<std::unique_ptr<RunningSandbox>> start_own_program(const SandboxSpec& spe
 std::string script_target(const SandboxSpec& spec);
 
 namespace container {
+// The environment of the caller's program, NAME=value, where it sees nothing of an image or of the network.
+std::vector<std::string> environment_of(const SandboxSpec& spec);
+
 struct UserKernel;
 // Starts a sandbox of this tier whose program runs on a user-space kernel. `kernel`: its programs, opened.
 Result<std::unique_ptr<RunningSandbox>> start_with_kernel(const SandboxSpec& spec, UserKernel kernel);

@@ -379,12 +379,23 @@ void add_proxy_variables(std::vector<EnvironmentVariable>* environment) {
   for (const char* name : {"no_proxy", "NO_PROXY"}) environment->push_back({name, kInside});
 }
 
+std::vector<EnvironmentVariable> default_environment() {
+  return {{"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
+}
+
+std::vector<std::string> to_texts(const std::vector<EnvironmentVariable>& environment) {
+  std::vector<std::string> texts;
+  for (const EnvironmentVariable& variable : environment) {
+    texts.push_back(fmt::format("{}={}", variable.name, variable.value));
+  }
+  return texts;
+}
+
 enum class Trust { of_image, with_authority };
 
 // PATH, HOME, LANG, TZ, what the image has, and what the caller named; nothing of the caller's own environment.
 Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded, Trust trust, StartPlan* plan) {
-  std::vector<EnvironmentVariable> environment = {
-      {"PATH", kDefaultPath}, {"HOME", kHome}, {"LANG", "C.UTF-8"}, {"TZ", time_zone()}};
+  std::vector<EnvironmentVariable> environment = default_environment();
   if (!spec.allow.empty()) add_proxy_variables(&environment);
   if (loaded != nullptr) {
     if (!spec.venv.empty()) {
@@ -416,10 +427,7 @@ Result<void> plan_environment(const SandboxSpec& spec, const LoadedImage* loaded
   }
   for (const EnvironmentVariable& variable : spec.environment)
     set_variable(&environment, variable.name, variable.value);
-
-  for (const EnvironmentVariable& variable : environment) {
-    plan->environment.push_back(fmt::format("{}={}", variable.name, variable.value));
-  }
+  plan->environment = to_texts(environment);
   if (!plan->exec_paths.empty()) return {};
   const std::string& program = plan->arguments.front();
   if (program.find('/') != std::string::npos) {
@@ -459,6 +467,13 @@ Result<void> check_open_files(const Limit& limit) {
 
 }  // namespace
 
+std::vector<std::string> environment_of(const SandboxSpec& spec) {
+  std::vector<EnvironmentVariable> environment = default_environment();
+  for (const EnvironmentVariable& variable : spec.environment)
+    set_variable(&environment, variable.name, variable.value);
+  return to_texts(environment);
+}
+
 Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, HostImage& host_image, LoadedImage* loaded,
                             std::string_view authority_pem, OwnProgram* own) {
   const Trust trust = authority_pem.empty() ? Trust::of_image : Trust::with_authority;
@@ -479,7 +494,7 @@ Result<StartPlan> make_plan(const SandboxSpec& spec, const HostFacts& facts, Hos
   TRY_VOID(plan_dev(host_image, &plan));
   TRY_VOID(own != nullptr ? plan_own_program(spec, *own, &plan) : plan_program(spec, loaded, &plan));
   plan_network_files(spec, loaded, &plan);
-  TRY_VOID(plan_environment(spec, loaded, trust, &plan));
+  if (own == nullptr) TRY_VOID(plan_environment(spec, loaded, trust, &plan));
   TRY_VOID(plan_mounts(spec, facts, &plan));
   if (trust == Trust::with_authority) plan_trust(authority_pem, &plan);
   TRY_VOID(plan_own_folders(spec, &plan));

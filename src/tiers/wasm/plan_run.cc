@@ -7,6 +7,8 @@
 
 #include "spec/errors.h"
 #include "spec/interpreter.h"
+#include "tiers/container/container.h"
+#include "tiers/refused_limits.h"
 
 namespace belljar::wasm {
 namespace {
@@ -63,7 +65,7 @@ Result<void> check_spec(const SandboxSpec& spec) {
 }
 
 Result<RunJob> plan_run(const SandboxSpec& spec) {
-  RunJob job{.memory_bytes = spec.limits.memory.value};
+  RunJob job{.memory_bytes = spec.limits.memory.value, .variables = container::environment_of(spec)};
   if (!is_unlimited(limit_row("fuel"), spec.limits.fuel.value)) job.fuel = spec.limits.fuel.value;
   const auto add = [&](std::string folder) {
     if (std::ranges::find(job.folders, folder) == job.folders.end()) job.folders.push_back(std::move(folder));

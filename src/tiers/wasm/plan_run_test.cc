@@ -25,6 +25,17 @@ TEST(PlanRun, HandsOverTmpAndWhatIsMounted) {
   EXPECT_FALSE(job->fuel);
 }
 
+TEST(PlanRun, HandsOverTheEnvironmentThatProgramsHave) {
+  SandboxSpec spec = module_spec();
+  spec.environment = {{"HOME", "/data"}, {"MODE", ""}};
+  const auto job = plan_run(spec);
+  ASSERT_TRUE(job);
+  std::vector<std::string> names;
+  for (const std::string& variable : job->variables) names.push_back(variable.substr(0, variable.find('=')));
+  EXPECT_EQ(names, (std::vector<std::string>{"PATH", "HOME", "LANG", "TZ", "MODE"}));
+  EXPECT_EQ(job->variables[1], "HOME=/data");
+}
+
 TEST(PlanRun, NeverHandsOverTheRoot) {
   SandboxSpec spec = module_spec();
   spec.mounts = {{"/etc/passwd", "/one", MountAccess::read_only}};
