@@ -3,8 +3,10 @@
 
 #include <wasmtime.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace belljar::wasm {
 
@@ -35,6 +37,23 @@ inline std::string message_of(const wasmtime_error_t* error) {
   std::string text = text_of(message);
   wasm_byte_vec_delete(&message);
   return text;
+}
+
+// The engine's errors have their causes below them, numbered where there are several: "what: why: why that".
+inline std::string one_line(std::string_view text) {
+  std::string line;
+  while (!text.empty()) {
+    std::string_view part = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(part.size() + 1, text.size()));
+    part.remove_prefix(std::min(part.find_first_not_of(' '), part.size()));
+    if (const std::size_t digits = part.find_first_not_of("0123456789"); digits != 0 && digits != part.npos) {
+      if (part.substr(digits).starts_with(": ")) part.remove_prefix(digits + 2);
+    }
+    if (part.empty() || part == "Caused by:") continue;
+    if (!line.empty()) line += ": ";
+    line += part;
+  }
+  return line;
 }
 
 inline std::string message_of(const wasm_trap_t* trap) {

@@ -24,8 +24,9 @@ enum class Ending : std::uint8_t {
   wrong_wasi,      // it is a module for another kind of host
   missing_import,  // it imports what no host has
   unusable,        // the compiled module is not one of this engine
+  no_addresses,    // this process may not have the address space that a memory takes
 };
-inline constexpr auto kEndingLast = Ending::unusable;
+inline constexpr auto kEndingLast = Ending::no_addresses;
 
 struct Report {
   Ending ending = Ending::exited;

@@ -29,13 +29,13 @@ std::size_t grow_stack() {
   return stack.rlim_cur / 2;
 }
 
-// By its path the file is mapped, and read only where the module runs; from a place that forbids executable mappings it
-// is copied.
+// By its path the file is mapped, and read only where the module runs; from a place that forbids executable mappings
+// (mount(8), noexec) it is copied, and then the module's data are as well.
 ModuleHandle load(wasm_engine_t* engine, const std::string& path, std::string* why_not) {
   wasmtime_module_t* module = nullptr;
   const ErrorHandle mapped(wasmtime_module_deserialize_file(engine, path.c_str(), &module));
   if (!mapped) return ModuleHandle(module);
-  *why_not = message_of(mapped.get());
+  *why_not = one_line(message_of(mapped.get()));
   const auto bytes = read_file_at(AT_FDCWD, path.c_str(), kCompiledBytesMax);
   if (!bytes) return nullptr;
   const ErrorHandle copied(wasmtime_module_deserialize(engine, reinterpret_cast<const std::uint8_t*>(bytes->data()),
@@ -61,6 +61,14 @@ void tell_of_trap(const Return& returned) {
 }
 
 Report judge(const Return& returned, const Wasi& wasi, const belljar_limits& limits) {
+// Each linear memory has 4 GiB of addresses, used or not, so that no access has to be checked.
+Report refuse_by_address_space(std::uint64_t most) {
+  return {.ending = Ending::no_addresses,
+          .message = fmt::format("its memory takes more address space than RLIMIT_AS (ulimit -v) leaves, which is {} "
+                                 "MiB; some 5 GiB are needed, though not used: lift that limit",
+                                 most >> 20)};
+}
+
   Report report{.memory_bytes = limits.bytes};
   if (wasi.exit_code()) {
     report.exit_code = *wasi.exit_code();
@@ -105,6 +113,8 @@ Report run(const RunJob& job) {
     }
   }
   Report unusable{.ending = Ending::unusable};
+  rlimit space{};
+  ::getrlimit(RLIMIT_AS, &space);
   const ModuleHandle module = load(engine.get(), job.path, &unusable.message);
   if (!module) return unusable;
   confine_self(wasm_profile());
@@ -118,14 +128,12 @@ Report run(const RunJob& job) {
   define_imports(linker.get(), wasi);
   const Return returned = instantiate_and_call(linker.get(), context, module.get());
   Report report = judge(returned, wasi, limits);
+  if (returned.error && !limits.exceeded && space.rlim_cur != RLIM_INFINITY) {
+    return refuse_by_address_space(space.rlim_cur);
+  }
   std::uint64_t left = 0;
   if (job.fuel && !ErrorHandle(wasmtime_context_get_fuel(context, &left))) report.fuel_used = *job.fuel - left;
   return report;
 }
 
 }  // namespace belljar::wasm
-  rlimit space{};
-  ::getrlimit(RLIMIT_AS, &space);
-  if (returned.error && !limits.exceeded && space.rlim_cur != RLIM_INFINITY) {
-    return refuse_by_address_space(space.rlim_cur);
-  }

@@ -33,6 +33,8 @@ Error error_of(const std::string& path, const std::optional<Report>& report) {
       return about(ErrorCode::wrong_wasi);
     case Ending::missing_import:
       return about(ErrorCode::missing_import);
+    case Ending::no_addresses:
+      return about(ErrorCode::no_resources);
     case Ending::unusable:
       return about(ErrorCode::internal);
     default:
