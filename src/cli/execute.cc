@@ -196,9 +196,10 @@ int report_ending(const Outcome& outcome, const SandboxSpec& spec, const RunOpti
 int execute_run(const SandboxSpec& asked, const RunOptions& options) {
   SandboxSpec spec = asked;
   if (spec.tier == kAutoTier) {
-    const TierChoice choice = choose_tier(spec, find_trust(options.trust).value_or(Trust::untrusted));
-    if (options.explain) say(fmt::format("isolation {}: {}", choice.tier, choice.why));
-    spec.tier = choice.tier;
+    const Result<TierChoice> choice = choose_tier(spec, find_trust(options.trust).value_or(Trust::untrusted));
+    if (!choice) return report_refusal(choice.error(), options);
+    if (options.explain) say(fmt::format("isolation {}: {}", choice->tier, choice->why));
+    spec.tier = choice->tier;
   }
   if (!options.limits_of.empty()) {
     const Result<Limits> limits = calibrated_limits(spec.limits, options.limits_of);

@@ -281,7 +281,7 @@ std::string run_help() {
       "       belljar run [OPTIONS] -- COMMAND [ARGS]\n"
       "       belljar run [OPTIONS] --image NAME|PATH     (the program that the image names)\n\n"
       "Runs a script (.py .sh .js .pl, or with a #! line) or a command of the image in a new\n"
-      "sandbox. Everything after SCRIPT belongs to the script.\n\n"
+      "sandbox. Options come before SCRIPT; everything after it belongs to the script.\n\n"
       "Limits:\n";
   std::vector<std::string> texts;
   std::vector<Option> limits;

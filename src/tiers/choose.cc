@@ -1,12 +1,8 @@
 #include "tiers/choose.h"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-
-#include "base/fd.h"
+#include "spec/errors.h"
 #include "tiers/tier.h"
 #include "tiers/wasm/wasm.h"
 
@@ -17,9 +13,6 @@ namespace {
 struct Question {
   Trust trust;
   bool traces_calls;
-  bool is_module;
-  bool runs_in_wasm;  // a script that an interpreter of the wasm tier can run, and no flag that the tier refuses
-  bool has_kernel;
 };
 
 struct Rule {
@@ -28,32 +21,34 @@ struct Rule {
   std::string_view why;
 };
 
-// The first one that holds decides.
+// The first one that holds, and whose tier is installed and refuses nothing of what is asked for, decides.
 constexpr Rule kRules[] = {
-    {[](const Question& q) { return q.is_module; }, "wasm", "a WebAssembly module runs in the wasm tier alone"},
-    {[](const Question& q) { return q.traces_calls && q.has_kernel; }, "kernel",
-     "--strace shows what a user-space kernel answers"},
+    {[](const Question& q) { return q.traces_calls; }, "kernel", "--strace shows what a user-space kernel answers"},
     {[](const Question& q) { return q.trust == Trust::own; }, "container",
      "the program is your own, so the tier that keeps the most programs working is enough"},
-    {[](const Question& q) { return q.trust == Trust::untrusted && q.runs_in_wasm; }, "wasm",
+    {[](const Question& q) { return q.trust == Trust::untrusted; }, "wasm",
      "nobody has read the program, and it asks for nothing that a module can't have: the smallest way to the host"},
-    {[](const Question& q) { return q.has_kernel; }, "kernel",
-     "the host kernel stays out of the program's reach, and it needs what the wasm tier does not have"},
-    {[](const Question&) { return true; }, "container", "no stronger tier of this installation can run it"},
+    {[](const Question& q) { return q.trust == Trust::untrusted; }, "kernel",
+     "the host kernel stays out of the program's reach, and the wasm tier can't run it as asked"},
+    {[](const Question& q) { return q.trust == Trust::reviewed; }, "kernel",
+     "somebody has read the program, and the host kernel stays out of its reach all the same"},
+    {[](const Question&) { return true; }, "container", "no stronger tier of this installation can run it as asked"},
+    {[](const Question&) { return true; }, "wasm", "no other tier does what the flags ask for"},
 };
 
-bool is_module(const std::string& path) {
-  constexpr std::string_view kMagic("\0asm", 4);
-  std::array<char, kMagic.size()> head{};
-  const auto file =
-      path.empty() ? std::unexpected(Errno{ENOENT}) : open_at(AT_FDCWD, path.c_str(), O_RDONLY | O_NONBLOCK);
-  if (!file || ::pread(file->get(), head.data(), head.size(), 0) != static_cast<ssize_t>(head.size())) return false;
-  return std::string_view(head.data(), head.size()) == kMagic;
+Result<void> check(std::string_view name, const SandboxSpec& spec) {
+  const Tier* const tier = TRY(find_tier(name));
+  TRY(tier->trial());  // it is installed
+  return tier->check(spec);
 }
 
-bool is_installed(std::string_view name) {
-  const auto tier = find_tier(name);
-  return tier && (*tier)->trial();
+std::unexpected<Error> nothing_fits(const SandboxSpec& spec) {
+  std::string all;
+  for (const Tier* const tier : tiers()) {
+    const Result<void> checked = check(tier->name(), spec);
+    if (!checked) all += fmt::format("; {}: {}", tier->name(), checked.error().message);
+  }
+  return fail(ErrorCode::usage, fmt::format("no tier of this installation can run it as asked{}", all));
 }
 
 }  // namespace
@@ -65,14 +60,16 @@ std::optional<Trust> find_trust(std::string_view word) {
   return std::nullopt;
 }
 
-TierChoice choose_tier(const SandboxSpec& spec, Trust trust) {
-  const Question question{.trust = trust,
-                          .traces_calls = spec.traces_calls,
-                          .is_module = is_module(spec.script),
-                          .runs_in_wasm = is_installed("wasm") && wasm_runs_script(spec),
-                          .has_kernel = is_installed("kernel")};
-  const auto* const rule = std::ranges::find_if(kRules, [&](const Rule& each) { return each.holds(question); });
-  return {std::string(rule->tier), std::string(rule->why)};
+Result<TierChoice> choose_tier(const SandboxSpec& spec, Trust trust) {
+  if (!spec.script.empty() && is_wasm_module(spec.script)) {
+    return TierChoice{"wasm", "a WebAssembly module runs in the wasm tier alone"};
+  }
+  const Question question{.trust = trust, .traces_calls = spec.traces_calls};
+  for (const Rule& rule : kRules) {
+    if (rule.holds(question) && check(rule.tier, spec))
+      return TierChoice{std::string(rule.tier), std::string(rule.why)};
+  }
+  return nothing_fits(spec);
 }
 
 }  // namespace belljar

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/result.h"
 #include "spec/sandbox_spec.h"
 
 namespace belljar {
@@ -19,7 +20,8 @@ struct TierChoice {
   std::string why;  // one line
 };
 
-// Of the tiers that this installation has.
-TierChoice choose_tier(const SandboxSpec& spec, Trust trust);
+// Of the tiers that this installation has, and of them one that refuses nothing of what is asked for. Errors: usage,
+// where each refuses something; the line says which tier what.
+Result<TierChoice> choose_tier(const SandboxSpec& spec, Trust trust);
 
 }  // namespace belljar

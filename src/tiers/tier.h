@@ -127,6 +127,10 @@ class Tier {
   virtual std::string_view name() const = 0;
   virtual std::vector<WallReport> probe() const = 0;
 
+  // Whether this tier can do what the spec asks for, as far as that can be told without a start. The error names what
+  // it refuses.
+  virtual Result<void> check(const SandboxSpec& spec) const = 0;
+
   // Does what is done once for a program and takes long, such as compiling it; ends with an error once `cancel_fd` (-1:
   // none) is readable. start() needs no such call before it, but may be slow then.
   virtual Result<void> prepare(const SandboxSpec&, int /*cancel_fd*/) const { return {}; }

@@ -44,6 +44,7 @@
 #include "tiers/container/refusals.h"
 #include "tiers/container/walls.h"
 #include "tiers/kernel/content_cache.h"
+#include "tiers/refused_limits.h"
 #include "tiers/watcher.h"
 
 namespace belljar {
@@ -938,10 +939,10 @@ class Starter {
     const int copy = host::clone_mount(mount.opened.get(), "", host::Recursion::yes);
     if (copy < 0) return refuse(-copy, "clone its mount");
     Fd tree(copy);
-    int userns_fd = sandbox_userns_fd;
     if (mount.must_allow_devices) {
       if (const int result = host::allow_devices(tree.get()); result < 0) return refuse(-result, "allow devices on it");
     }
+    int userns_fd = sandbox_userns_fd;
     Fd owner_map;
     if (mount.is_workspace) {
       owner_map = TRY(make_owner_map({mount.owner_uid, mount.owner_gid}, sandbox_->uids_->base, ids_));
@@ -1000,16 +1001,23 @@ class Starter {
   Fd caller_map_;
 };
 
+Result<void> check_calls_are_not_traced(const SandboxSpec& spec) {
+  if (!spec.traces_calls) return {};
+  return fail(ErrorCode::usage,
+              "--strace shows what a user-space kernel answers, which the container tier has none of; use --isolation "
+              "kernel");
+}
+
 class ContainerTier final : public Tier {
  public:
   std::string_view name() const override { return "container"; }
   std::vector<WallReport> probe() const override { return assess_walls(host_facts(caller_privilege())); }
+  Result<void> check(const SandboxSpec& spec) const override {
+    TRY_VOID(check_calls_are_not_traced(spec));
+    return check_refused_limits(name(), spec.limits);
+  }
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
-    if (spec.traces_calls) {
-      return fail(ErrorCode::usage,
-                  "--strace shows what a user-space kernel answers, which the container tier has none of; use "
-                  "--isolation kernel");
-    }
+    TRY_VOID(check_calls_are_not_traced(spec));  // of limits it is looked at what this host can do, too
     return Starter(spec).start();
   }
   Result<SandboxSpec> trial() const override {

@@ -6,6 +6,7 @@
 #include "spec/errors.h"
 #include "tiers/container/container.h"
 #include "tiers/container/plan.h"
+#include "tiers/refused_limits.h"
 
 namespace belljar {
 namespace {
@@ -47,6 +48,10 @@ class KernelTier final : public Tier {
     spec.tier = name();
     spec.command = {"true"};
     return spec;
+  }
+  Result<void> check(const SandboxSpec& spec) const override {
+    TRY_VOID(check_supported(spec));
+    return check_refused_limits(name(), spec.limits);
   }
   Result<std::unique_ptr<RunningSandbox>> start(const SandboxSpec& spec) const override {
     TRY_VOID(check_supported(spec));

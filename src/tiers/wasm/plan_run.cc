@@ -17,17 +17,6 @@ std::unexpected<Error> refuse(std::string_view what, std::string_view why) {
   return fail(ErrorCode::usage, fmt::format("{}: the wasm tier {}", what, why));
 }
 
-constexpr std::string_view kRefused = "refused: ";
-
-Result<void> check_limits(const Limits& limits) {
-  for (const LimitRow& row : limit_rows()) {
-    if ((limits.*row.field).source != LimitSource::named || !is_refused_limit(row.name)) continue;
-    return fail(ErrorCode::cannot_enforce, fmt::format("--{}: the wasm tier does not hold it: {}", row.flag,
-                                                       row.held_in_wasm.substr(kRefused.size())));
-  }
-  return {};
-}
-
 // The folder by which a module reaches what is mounted at `mount`.
 Result<std::string> folder_of(const MountSpec& mount) {
   struct stat status{};
@@ -44,11 +33,6 @@ Result<std::string> folder_of(const MountSpec& mount) {
 
 }  // namespace
 
-bool is_refused_limit(std::string_view name) {
-  const auto row = std::ranges::find(limit_rows(), name, &LimitRow::name);
-  return row != limit_rows().end() && row->held_in_wasm.starts_with(kRefused);
-}
-
 Result<void> check_spec(const SandboxSpec& spec) {
   if (!spec.allow.empty()) return refuse("--allow", "gives a module no network; use --isolation container");
   if (!spec.workspace.empty())
@@ -61,7 +45,7 @@ Result<void> check_spec(const SandboxSpec& spec) {
   if (spec.terminal) return refuse("--tty", "has no terminals, for WASI has none; use pipes");
   if (spec.traces_calls) return refuse("--strace", "has no system calls, for WASI has none; use --isolation kernel");
   if (!spec.command.empty()) return refuse("-- COMMAND", "runs a file of this host: belljar run --isolation wasm FILE");
-  return check_limits(spec.limits);
+  return check_refused_limits("wasm", spec.limits);
 }
 
 Result<RunJob> plan_run(const SandboxSpec& spec) {

@@ -7,9 +7,6 @@
 
 namespace belljar::wasm {
 
-// Whether limits.def says of this limit that the wasm tier does not hold it, for nothing here could pass it.
-bool is_refused_limit(std::string_view name);
-
 // Refuses by name what this tier can't do. Errors: usage, cannot_enforce.
 Result<void> check_spec(const SandboxSpec& spec);
 

@@ -10,10 +10,11 @@
 #include "spec/errors.h"
 #include "spec/interpreter.h"
 #include "tiers/container/container.h"
+#include "tiers/refused_limits.h"
 #include "tiers/wasm/compiled.h"
 #include "tiers/wasm/interpreters.h"
-#include "tiers/wasm/plan_run.h"
 #include "tiers/wasm/module_cache.h"
+#include "tiers/wasm/plan_run.h"
 #include "tiers/wasm/reports.h"
 
 namespace belljar {
@@ -23,6 +24,10 @@ namespace {
 constexpr const char* kModuleTarget = "/.belljar/module";
 constexpr std::uint64_t kScriptBytesMax = 16 * kMiB;
 
+FuelIs fuel_of(const Limits& limits) {
+  return is_unlimited(limit_row("fuel"), limits.fuel.value) ? FuelIs::not_counted : FuelIs::counted;
+}
+
 // The sandbox of the container tier that the engine is in, and the engine's report.
 class WasmSandbox final : public RunningSandbox {
  public:
@@ -30,8 +35,8 @@ class WasmSandbox final : public RunningSandbox {
       : script_(spec.script), limits_(spec.limits), inner_(std::move(inner)), report_(std::move(report)) {
     isolation_ = inner_->isolation();
     isolation_.tier = "wasm";
-    std::erase_if(isolation_.enforced, is_refused_limit);
-    if (!is_unlimited(limit_row("fuel"), limits_.fuel.value)) isolation_.enforced.emplace_back("fuel");
+    std::erase_if(isolation_.enforced, [](const std::string& name) { return is_refused_limit("wasm", name); });
+    if (fuel_of(limits_) == FuelIs::counted) isolation_.enforced.emplace_back("fuel");
   }
 
   HostStreams& streams() override { return inner_->streams(); }
@@ -57,14 +62,12 @@ class WasmSandbox final : public RunningSandbox {
       exit.error = error_of(script_, report);
       return exit;
     }
-    if (job_counts_fuel()) exit.usage.fuel_used = report->fuel_used;
+    if (fuel_of(limits_) == FuelIs::counted) exit.usage.fuel_used = report->fuel_used;
     judge(*report, &exit);
     return exit;
   }
 
  private:
-  bool job_counts_fuel() const { return !is_unlimited(limit_row("fuel"), limits_.fuel.value); }
-
   void judge(const Report& report, TierExit* exit) const {
     const auto ended_by = [&](RunStatus status, std::string_view limit) {
       const LimitRow& row = limit_row(limit);
@@ -108,9 +111,24 @@ bool needs_compiling(FuelIs fuel) {
   return fuel == FuelIs::counted || !__builtin_cpu_supports("x86-64-v2");
 }
 
-Result<SandboxFile> open_interpreter(const Interpreter& interpreter, FuelIs fuel) {
+Result<host::OwnFile> open_interpreter_file(const Interpreter& interpreter, FuelIs fuel) {
   const char* const form = needs_compiling(fuel) ? "wasm" : "cwasm";
-  host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.{}", interpreter.name, form), interpreter));
+  return open_own_file(fmt::format("belljar-{}.{}", interpreter.name, form), interpreter);
+}
+
+Result<host::OwnFile> open_library(const Interpreter& interpreter) {
+  return open_own_file(fmt::format("belljar-{}", interpreter.library), interpreter);
+}
+
+// Whether all of it is installed.
+Result<void> check_interpreter(const Interpreter& interpreter, FuelIs fuel) {
+  TRY(open_interpreter_file(interpreter, fuel));
+  if (!interpreter.library.empty()) TRY(open_library(interpreter));
+  return {};
+}
+
+Result<SandboxFile> open_interpreter(const Interpreter& interpreter, FuelIs fuel) {
+  host::OwnFile file = TRY(open_interpreter_file(interpreter, fuel));
   if (needs_compiling(fuel)) return compiled_module(file.path, fuel, kModuleTarget);
   return SandboxFile{std::move(file.opened), std::move(file.path), kModuleTarget};
 }
@@ -128,10 +146,11 @@ Result<void> add_interpreter(const Interpreter& interpreter, FuelIs fuel, Start*
   RunJob& job = start->job;
   job.folders.push_back(script.substr(0, script.rfind('/')));
   job.arguments.front() = script;
-  job.arguments.insert(job.arguments.begin(), std::string(interpreter.argument));
+  if (!interpreter.option.empty()) job.arguments.emplace(job.arguments.begin(), interpreter.option);
+  job.arguments.emplace(job.arguments.begin(), interpreter.argument);
   start->files.push_back(TRY(open_interpreter(interpreter, fuel)));
   if (interpreter.library.empty()) return {};
-  host::OwnFile library = TRY(open_own_file(fmt::format("belljar-{}", interpreter.library), interpreter));
+  host::OwnFile library = TRY(open_library(interpreter));
   start->files.push_back(
       {std::move(library.opened), std::move(library.path), fmt::format("{}/{}", kLibraryFolder, interpreter.library)});
   job.folders.emplace_back(kLibraryFolder);
@@ -145,8 +164,8 @@ Result<Start> prepare(const SandboxSpec& spec) {
   start.inner.tier = "container";
   start.inner.limits.fuel = {limit_row("fuel").most};
   start.files.push_back(TRY(open_engine()));
-  const FuelIs fuel = start.job.fuel ? FuelIs::counted : FuelIs::not_counted;
-  if (const Interpreter* const interpreter = find_interpreter(script_name(spec.script))) {
+  const FuelIs fuel = fuel_of(spec.limits);
+  if (const Interpreter* const interpreter = interpreter_of(spec.script)) {
     TRY_VOID(add_interpreter(*interpreter, fuel, &start));
     return start;
   }
@@ -158,12 +177,11 @@ Result<Start> prepare(const SandboxSpec& spec) {
 // Interpreters are compiled already, for most runs.
 Result<void> prepare_program(const SandboxSpec& spec, int cancel_fd) {
   TRY_VOID(check_spec(spec));
-  const bool is_counted = !is_unlimited(limit_row("fuel"), spec.limits.fuel.value);
-  const FuelIs fuel = is_counted ? FuelIs::counted : FuelIs::not_counted;
-  const Interpreter* const interpreter = find_interpreter(script_name(spec.script));
+  const FuelIs fuel = fuel_of(spec.limits);
+  const Interpreter* const interpreter = interpreter_of(spec.script);
   if (interpreter == nullptr) return prepare_module(spec.script, fuel, cancel_fd);
   if (!needs_compiling(fuel)) return {};
-  const host::OwnFile file = TRY(open_own_file(fmt::format("belljar-{}.wasm", interpreter->name), *interpreter));
+  const host::OwnFile file = TRY(open_interpreter_file(*interpreter, fuel));
   return prepare_module(file.path, fuel, cancel_fd);
 }
 
@@ -189,7 +207,24 @@ constexpr unsigned char kTrialModule[] = {0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x
 class WasmTier final : public Tier {
  public:
   std::string_view name() const override { return "wasm"; }
-  std::vector<WallReport> probe() const override { return container_tier().probe(); }
+  std::vector<WallReport> probe() const override {
+    std::vector<WallReport> walls = container_tier().probe();
+    std::erase_if(walls, [&](const WallReport& wall) { return is_refused_limit(name(), wall.name); });
+    for (WallReport& wall : walls) {
+      if (wall.name == "fuel") wall = {wall.name, WallState::enforced, "", ""};
+    }
+    return walls;
+  }
+  Result<void> check(const SandboxSpec& spec) const override {
+    TRY_VOID(check_spec(spec));
+    TRY(plan_run(spec));
+    if (is_module(spec.script)) return {};
+    if (const Interpreter* const interpreter = find_interpreter(script_name(spec.script))) {
+      return check_interpreter(*interpreter, fuel_of(spec.limits));
+    }
+    return fail(ErrorCode::usage, fmt::format("{}: the wasm tier runs modules, and scripts that end in {}", spec.script,
+                                              known_extensions()));
+  }
   Result<void> prepare(const SandboxSpec& spec, int cancel_fd) const override {
     return prepare_program(spec, cancel_fd);
   }
@@ -228,7 +263,7 @@ std::vector<std::string> wasm_parts() {
   for (const wasm::Interpreter& row : wasm::interpreters()) {
     std::string part = fmt::format("wasm-{}", row.name);
     const bool is_listed = std::ranges::find(parts, part) != parts.end();
-    if (!is_listed && wasm::open_interpreter(row, wasm::FuelIs::not_counted)) parts.push_back(std::move(part));
+    if (!is_listed && wasm::check_interpreter(row, wasm::FuelIs::not_counted)) parts.push_back(std::move(part));
   }
   return parts;
 }
