@@ -19,8 +19,25 @@ SOURCES = steps.TOP / "src" / "wasm" / "guests"
 CLANG = "/usr/bin/clang-19"
 QUICKJS_FILES = ("dtoa.c", "libregexp.c", "libunicode.c", "quickjs.c", "quickjs-libc.c", "qjs.c", "gen/repl.c",
                  "gen/standalone.c")
+# Of the module's stack the interpreter may use JS_DEFAULT_STACK_SIZE; the rest is for what does not look at the limit.
 QUICKJS_FLAGS = ("-O2", "-D_GNU_SOURCE", "-DQUICKJS_NG_BUILD", "-D_WASI_EMULATED_PROCESS_CLOCKS", "-D_WASI_EMULATED_SIGNAL",
-                 "-Wl,-z,stack-size=2097152", "-Wl,--strip-debug", "-lwasi-emulated-process-clocks", "-lwasi-emulated-signal")
+                 "-Wl,-z,stack-size=2097152", "-Wl,--stack-first", "-Wl,--strip-debug", "-lwasi-emulated-process-clocks",
+                 "-lwasi-emulated-signal")
+# What differs here from the sources: (file, text, text in its place).
+QUICKJS_CHANGES = (
+    # Recursion without end is an error that a script can catch: elsewhere it is, and the module's stack has an address too.
+    ("quickjs.c", "#ifdef __wasi__\n    rt->stack_size = 0;\n#endif\n", ""),
+    ("quickjs.c", "#if defined(__wasi__)\n    rt->stack_limit = 0; /* no limit */\n#else\n    if (rt->stack_size == 0)",
+     "#if 1\n    if (rt->stack_size == 0)"),
+    # The modules have the names that they have in every QuickJS, beside those of this one.
+    ("qjs.c", '    js_init_module_bjson(ctx, "qjs:bjson");\n',
+     '    js_init_module_bjson(ctx, "qjs:bjson");\n    js_init_module_std(ctx, "std");\n    js_init_module_os(ctx, "os");\n'),
+    # As with --std; and timers are where scripts look for them.
+    ("qjs.c", "int load_std = 0;", "int load_std = 1;"),
+    ("qjs.c", '"globalThis.os = os;\\n"',
+     '"globalThis.os = os;\\n"\n "for (const name of [\'setTimeout\', \'clearTimeout\', \'setInterval\', \'clearInterval\'])\\n"\n'
+     '"  Object.defineProperty(globalThis, name, {value: os[name], writable: true, configurable: true});\\n"'),
+)
 
 
 PYTHON = "/usr/bin/python3.11"  # builds its own kind for WebAssembly
@@ -32,7 +49,7 @@ PYTHON_CFLAGS = "-O2 -Wno-error=int-conversion"
 PYTHON_LDFLAGS = "-Wl,-z,stack-size=4194304 -Wl,--stack-first -Wl,--initial-memory=10485760"
 # What no program here can use.
 LIBRARY_WITHOUT = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3", "distutils", "curses", "ctypes",
-                   "multiprocessing", "asyncio", "dbm", "pydoc_data", "venv", "subprocess.py", "socket.py", "ssl.py", "selectors.py",
+                   "multiprocessing", "asyncio", "pydoc_data", "venv", "subprocess.py", "socket.py", "ssl.py", "selectors.py",
                    "socketserver.py", "pty.py", "tty.py", "turtle.py", "bz2.py", "lzma.py")
 
 
@@ -74,6 +91,11 @@ def _build_snapshot_tool(out: Path) -> bool:
 
 def _build_quickjs(out: Path, crates: Path) -> bool:
     sources = next(crates.glob("rquickjs-sys-*")) / "quickjs"
+    for name, text, other in QUICKJS_CHANGES:
+        whole = (sources / name).read_text()
+        if whole.count(text) != 1:
+            raise RuntimeError(f"QuickJS's {name} is not the one that this change is for: {text}")
+        (sources / name).write_text(whole.replace(text, other))
     return steps.run_step("build QuickJS for WebAssembly",
                           [CLANG, "--target=wasm32-wasi", "-o", out / "belljar-quickjs.wasm",
                            *(sources / name for name in QUICKJS_FILES), *QUICKJS_FLAGS]).ok
@@ -135,7 +157,9 @@ for file in main rehash; do
 done
 mkdir -p Programs
 wasm-ld-19 -r -o Programs/python.o main.o rehash.o
-make -j{steps.jobs()} python.wasm
+make -j{steps.jobs()} python.wasm pybuilddir.txt
+# No name of this host.
+sed -i "s,$prefix,/usr,g; s,${{prefix%/prefix}},/usr/src,g" build/lib.*/_sysconfigdata*.py
 llvm-strip-19 -o {shlex.quote(str(out))}/python-start.wasm python.wasm
 """])
     if not step.ok:
@@ -150,7 +174,7 @@ def _zip_library(sources: Path, archive: Path) -> None:
     library = sources / "Lib"
     files = {path.relative_to(library): path for path in sorted(library.rglob("*.py"))
              if path.relative_to(library).parts[0] not in LIBRARY_WITHOUT and "__pycache__" not in path.parts}
-    files |= {Path(path.name): path for path in (sources / "build").rglob("_sysconfigdata*.py")}
+    files |= {Path(path.name): path for path in (sources / "build" / "build").glob("lib.*/_sysconfigdata*.py")}
     files[Path("sitecustomize.py")] = SOURCES / "python" / "sitecustomize.py"
     files[Path("_belljar_wake.py")] = SOURCES / "python" / "wake.py"
     compiler = "import json, py_compile, sys\nfor source, out, shown in json.load(sys.stdin):" \

@@ -19,9 +19,10 @@ namespace {
 
 constexpr std::size_t kCompiledBytesMax = std::size_t{1} << 31;
 
-// Half of it is the module's; the engine and the host's calls need the rest.
+// Half of it is the module's; the engine and the host's calls need the rest. So much, that an interpreter comes to its
+// own limit first, which a script can catch.
 std::size_t grow_stack() {
-  constexpr rlim_t kWanted = rlim_t{16} << 20;
+  constexpr rlim_t kWanted = rlim_t{64} << 20;
   rlimit stack{};
   ::getrlimit(RLIMIT_STACK, &stack);
   stack.rlim_cur = std::min(kWanted, stack.rlim_max);
@@ -60,7 +61,6 @@ void tell_of_trap(const Return& returned) {
   (void)write_all(STDERR_FILENO, fmt::format("{}\n", text));  // a closed stderr is the module's choice
 }
 
-Report judge(const Return& returned, const Wasi& wasi, const belljar_limits& limits) {
 // Each linear memory has 4 GiB of addresses, used or not, so that no access has to be checked.
 Report refuse_by_address_space(std::uint64_t most) {
   return {.ending = Ending::no_addresses,
@@ -69,6 +69,7 @@ Report refuse_by_address_space(std::uint64_t most) {
                                  most >> 20)};
 }
 
+Report judge(const Return& returned, const Wasi& wasi, const belljar_limits& limits) {
   Report report{.memory_bytes = limits.bytes};
   if (wasi.exit_code()) {
     report.exit_code = *wasi.exit_code();
@@ -112,9 +113,9 @@ Report run(const RunJob& job) {
       return {.ending = Ending::unusable, .message = fmt::format("{}: {}", folder, errno_text(added.error().value))};
     }
   }
-  Report unusable{.ending = Ending::unusable};
   rlimit space{};
   ::getrlimit(RLIMIT_AS, &space);
+  Report unusable{.ending = Ending::unusable};
   const ModuleHandle module = load(engine.get(), job.path, &unusable.message);
   if (!module) return unusable;
   confine_self(wasm_profile());
@@ -127,10 +128,10 @@ Report run(const RunJob& job) {
   const LinkerHandle linker(wasmtime_linker_new(engine.get()));
   define_imports(linker.get(), wasi);
   const Return returned = instantiate_and_call(linker.get(), context, module.get());
-  Report report = judge(returned, wasi, limits);
   if (returned.error && !limits.exceeded && space.rlim_cur != RLIM_INFINITY) {
     return refuse_by_address_space(space.rlim_cur);
   }
+  Report report = judge(returned, wasi, limits);
   std::uint64_t left = 0;
   if (job.fuel && !ErrorHandle(wasmtime_context_get_fuel(context, &left))) report.fuel_used = *job.fuel - left;
   return report;

@@ -1,5 +1,6 @@
-"""Says plainly why a module of the standard library is not there: WASI has no way to carry what it wraps."""
+"""Says plainly why a module of the standard library, or a thread, is not there: WASI has no way to carry what it wraps."""
 
+import _thread
 import sys
 
 _WHY = {
@@ -10,8 +11,10 @@ _WHY = {
     **dict.fromkeys(("_ctypes", "ctypes"), "the wasm tier loads no native code"),
     **dict.fromkeys(("_curses", "curses", "readline", "termios", "tty", "fcntl", "resource", "pwd", "grp", "mmap", "syslog"),
                     "WASI has nothing of the kind"),
-    **dict.fromkeys(("_bz2", "bz2", "_lzma", "lzma"), "this interpreter is built without it"),
-    **dict.fromkeys(("tkinter", "_tkinter", "idlelib", "turtle"), "a module of the wasm tier has no display"),
+    **dict.fromkeys(("_bz2", "bz2", "_lzma", "lzma", "lib2to3", "distutils", "test", "pydoc_data"),
+                    "this interpreter is built without it"),
+    **dict.fromkeys(("venv", "ensurepip"), "the wasm tier installs nothing"),
+    **dict.fromkeys(("tkinter", "_tkinter", "idlelib", "turtle", "turtledemo"), "a module of the wasm tier has no display"),
 }
 
 
@@ -26,4 +29,9 @@ class _Refusals:
         return None
 
 
+def _start_new_thread(*_):
+    raise RuntimeError("can't start new thread: the wasm tier has no threads, for WASI has none; use --isolation container")
+
+
 sys.meta_path.append(_Refusals)
+_thread.start_new_thread = _thread.start_new = _start_new_thread
