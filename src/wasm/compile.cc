@@ -33,9 +33,11 @@ std::optional<Report> refuse_by_head(std::string_view bytes) {
   if (!bytes.starts_with("\0asm"sv)) {
     return refuse(Ending::bad_module, "it does not begin as a WebAssembly module does");
   }
+  constexpr std::size_t kHeadBytes = 8;
+  if (bytes.size() < kHeadBytes) return refuse(Ending::bad_module, "it is cut short: it ends within its first 8 bytes");
   const std::string_view version = bytes.substr(4, 4);
   if (version == "\1\0\0\0"sv) return std::nullopt;
-  if (version.size() == 4 && version.substr(2) == "\1\0"sv) {
+  if (version.substr(2) == "\1\0"sv) {
     return refuse(
         Ending::wrong_wasi,
         "it is a component (WASI preview 2); this tier runs core modules of WASI preview 1, such as the target "
@@ -44,20 +46,29 @@ std::optional<Report> refuse_by_head(std::string_view bytes) {
   return refuse(Ending::bad_module, "it has a version of WebAssembly that this engine does not know");
 }
 
-bool is_start(const wasm_exporttype_t* exported) {
-  if (text_of(*wasm_exporttype_name(exported)) != "_start") return false;
-  const wasm_functype_t* const type = wasm_externtype_as_functype_const(wasm_exporttype_type(exported));
-  return type != nullptr && wasm_functype_params(type)->size == 0 && wasm_functype_results(type)->size == 0;
+enum class StartIs { missing, unusable, there };
+
+StartIs look_for_start(const wasm_exporttype_vec_t& exports) {
+  for (std::size_t i = 0; i < exports.size; ++i) {
+    if (text_of(*wasm_exporttype_name(exports.data[i])) != "_start") continue;
+    const wasm_functype_t* const type = wasm_externtype_as_functype_const(wasm_exporttype_type(exports.data[i]));
+    if (type == nullptr) return StartIs::missing;
+    const bool is_plain = wasm_functype_params(type)->size == 0 && wasm_functype_results(type)->size == 0;
+    return is_plain ? StartIs::there : StartIs::unusable;
+  }
+  return StartIs::missing;
 }
 
 std::optional<Report> refuse_by_exports(const wasmtime_module_t* module) {
   wasm_exporttype_vec_t exports;
   wasmtime_module_exports(module, &exports);
-  bool has_start = false;
-  for (std::size_t i = 0; i < exports.size; ++i) has_start = has_start || is_start(exports.data[i]);
+  const StartIs start = look_for_start(exports);
   wasm_exporttype_vec_delete(&exports);
-  if (has_start) return std::nullopt;
-  return refuse(Ending::bad_module, "it exports no function _start, so it is a library and no program");
+  if (start == StartIs::there) return std::nullopt;
+  return refuse(Ending::bad_module,
+                start == StartIs::unusable
+                    ? "its function _start takes or returns values, which that of a program does not"
+                    : "it exports no function _start, so it is a library and no program");
 }
 
 std::optional<Report> refuse_by_imports(const wasmtime_module_t* module) {
@@ -90,7 +101,7 @@ std::optional<Report> refuse_by_imports(const wasmtime_module_t* module) {
 Report write_out(const wasmtime_module_t* module, std::uint64_t bytes_max) {
   wasm_byte_vec_t bytes;
   if (const ErrorHandle error(wasmtime_module_serialize(module, &bytes)); error) {
-    return refuse(Ending::bad_module, message_of(error.get()));
+    return refuse(Ending::bad_module, one_line(message_of(error.get())));
   }
   const std::string_view text(bytes.data, bytes.size);
   if (text.size() > bytes_max) {
@@ -114,7 +125,7 @@ Report compile(const CompileJob& job) {
   wasmtime_module_t* made = nullptr;
   const ErrorHandle error(
       wasmtime_module_new(engine.get(), reinterpret_cast<const std::uint8_t*>(bytes->data()), bytes->size(), &made));
-  if (error) return refuse(Ending::bad_module, message_of(error.get()));
+  if (error) return refuse(Ending::bad_module, one_line(message_of(error.get())));
   const ModuleHandle module(made);
   if (auto refused = refuse_by_imports(module.get())) return *refused;
   if (auto refused = refuse_by_exports(module.get())) return *refused;

@@ -151,7 +151,8 @@ WasiErrno path_rename(Wasi& wasi, u32 fd, u32 path, u32 size, u32 new_fd, u32 ne
   return errno_of(::renameat(from.folder.get(), from.name.c_str(), to.folder.get(), to.name.c_str()));
 }
 
-// A link that leads out would never be followed here; for whoever meets it outside it is not made.
+// No link that leads out is followed here. An absolute one is not even made, since it can lead nowhere for a module; of
+// a relative one that depends on where it lies, and is moved to: who meets it outside must not follow it blindly.
 WasiErrno path_symlink(Wasi& wasi, u32 text, u32 text_size, u32 fd, u32 path, u32 size) {
   const auto target = wasi.memory().text(text, text_size);
   if (!target) return WasiErrno::fault;
