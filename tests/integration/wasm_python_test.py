@@ -62,13 +62,35 @@ class Python(Case):
     def test_what_is_missing_says_why(self):
         for name, why in (("socket", "no network"), ("subprocess", "start programs"), ("multiprocessing", "start programs"),
                           ("ctypes", "native code"), ("bz2", "built without"), ("asyncio", "no network"), ("ssl", "no network"),
-                          ("selectors", "no network"), ("fcntl", "nothing of the kind")):
+                          ("selectors", "no network"), ("fcntl", "nothing of the kind"), ("venv", "installs nothing"),
+                          ("lib2to3", "built without"), ("distutils", "built without")):
             with self.subTest(name):
                 ended = self.wasm(f"import {name}")
                 self.assertEqual(ended.status, 1)
                 self.assertIn(why, ended.err.decode().splitlines()[-1])
         ended = self.wasm("import threading\nthreading.Thread(target=print).start()")
-        self.assertIn(b"can't start new thread", ended.err)
+        self.assertIn("can't start new thread: the wasm tier has no threads", ended.err.decode().splitlines()[-1])
+        ended = self.wasm("from concurrent.futures import ThreadPoolExecutor\nThreadPoolExecutor().submit(print)")
+        self.assertIn(b"the wasm tier has no threads", ended.err)
+
+    def test_every_module_of_the_library_is_there_or_says_why(self):
+        """Of those that Linux has."""
+        code = ("import importlib, sys\n"
+                "for name in sorted(sys.stdlib_module_names):\n"
+                "  if name in ('antigravity', 'this', 'idlelib') or name.startswith(('_', 'nt', 'win', 'msi')): continue\n"
+                "  try: importlib.import_module(name)\n"
+                "  except ImportError as e: print(name, '|', e)\n")
+        for line in self.wasm(code, flags=("-e", "PYTHONWARNINGS=ignore")).text.splitlines():
+            name, _, why = line.partition(" | ")
+            self.assertIn("; use --isolation container", why, line)
+
+    def test_what_a_build_knows_of_itself(self):
+        ended = self.wasm("import sysconfig, zoneinfo, pydoc, dbm\nprint(sysconfig.get_config_var('prefix'))\n"
+                          "print(str(sysconfig.get_config_vars()).count('python-work'))\n"
+                          "with dbm.open('/tmp/d', 'c') as d: d['a'] = 'b'\nprint(dbm.open('/tmp/d')['a'], dbm.whichdb('/tmp/d'))\n"
+                          "print(zoneinfo.ZoneInfo.__name__, pydoc.plain(pydoc.render_doc(len)).splitlines()[0])")
+        self.assertEqual(ended.text, "/usr\n0\nb'b' dbm.dumb\nZoneInfo Python Library Documentation: built-in function len in module "
+                                     "builtins\n", str(ended))
 
     def test_traceback(self):
         ended = self.wasm("def deep():\n  raise ValueError('broken')\ndeep()")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -250,6 +251,14 @@ class Programs(WasmCase):
         self.assertEqual((ended.status, ended.text), (3, "[one][two words][]\nHOME=/tmp/home MODE=x=y\n"), str(ended))
         self.assertEqual(ended.err, b"to stderr\n")
 
+    def test_variables_are_the_modules_alone(self):
+        """The engine would take some of them for its own."""
+        for variable in ("WASMTIME_BACKTRACE_DETAILS=1", "RUST_BACKTRACE=full", "LD_PRELOAD=/none.so", "MALLOC_ARENA_MAX=0", "MODE=set"):
+            ended = self.wasm(modules.from_c(HELLO), flags=("-e", variable))
+            self.assertEqual(ended.status, 0, str(ended))
+            self.assertEqual(ended.text, "\nHOME=/tmp/home MODE=" + ("set\n" if variable == "MODE=set" else "(null)\n"))
+            self.assertEqual(ended.err, b"to stderr\n")
+
     def test_bytes_pass_both_ways(self):
         data = bytes(range(256)) * 5000 + "žluťoučký \x00 end".encode()
         self.assertEqual(self.wasm(modules.from_c(COPY), data=data, flags=("--output-limit", "8M")).out, data)
@@ -271,6 +280,13 @@ class Programs(WasmCase):
         first, second = (self.wasm(modules.from_c(RANDOM)).text.split() for _ in range(2))
         self.assertNotEqual(first[0], second[0])
         self.assertLess(abs(int(first[1]) - time.time()), 60)
+
+    def test_a_limit_on_address_space_is_named(self):
+        for limit, works in (("2000000", False), ("40000000", True)):
+            ended = subprocess.run(["/bin/sh", "-c", f'ulimit -v {limit}; exec "$0" "$@"', COMMAND, "run", "--isolation", "wasm",
+                                    self.module(modules.from_c(HELLO))], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+            self.assertEqual(ended.returncode, 0 if works else 125, ended.stderr)
+            self.assertEqual(b"RLIMIT_AS" in ended.stderr, not works, ended.stderr)
 
     def test_exit_statuses(self):
         for code, status in ((0, 0), (1, 1), (125, 125), (255, 255), (256, 255), (-1, 255)):
@@ -573,17 +589,20 @@ class Refusals(WasmCase):
         self.assert_refused(self.run_in("--fuel", "5", "--", "true"), 125, "--fuel")
 
     def test_what_is_no_module(self):
-        garbage = {"empty": b"", "text": b"(module)", "elf": b"\x7fELF" + bytes(60), "head": b"\0asm", "cut": modules.command("")[:-3],
-                   "version": b"\0asm\x02\0\0\0", "rubbish": b"\0asm\x01\0\0\0" + os.urandom(500)}
-        for name, content in garbage.items():
+        garbage = {"empty": (b"", "does not begin"), "text": (b"(module)", "does not begin"), "elf": (b"\x7fELF" + bytes(60), ""),
+                   "head": (b"\0asm", "cut short"), "cut": (modules.command("")[:-3], "unexpected end"),
+                   "version": (b"\0asm\x02\0\0\0", "version"), "rubbish": (b"\0asm\x01\0\0\0" + os.urandom(500), "")}
+        for name, (content, why) in garbage.items():
             with self.subTest(name):
                 ended = self.wasm(content)
-                self.assert_refused(ended, 126, "module.wasm: ")
+                self.assert_refused(ended, 126, "module.wasm: ", why)
+                self.assertNotRegex(ended.err, rb"\\n|Caused by|  ")
                 self.assertEqual(json.loads(self.run_in("--json", "--isolation", "wasm", self.module(content)).out)
                                  ["error"]["code"], "bad_module")
 
     def test_a_library(self):
-        self.assert_refused(self.wasm(modules.from_wat('(module (func (export "add")))')), 126, "_start")
+        self.assert_refused(self.wasm(modules.from_wat('(module (func (export "add")))')), 126, "exports no function _start")
+        self.assert_refused(self.wasm(modules.from_wat('(module (func (export "_start") (param i32)))')), 126, "_start takes or returns")
 
     def test_missing_imports(self):
         self.assert_refused(self.wasm(modules.command("", '(import "env" "system" (func))')), 127, '"system"', '"env"')
@@ -634,6 +653,46 @@ class Cache(WasmCase):
             self.own(entry)
         self.assertEqual([self.wasm(content).status for content in (first, second)], [41, 42])
 
+    def test_many_first_runs_at_once(self):
+        for number in range(3):
+            module = self.module(modules.command(f"(call $exit (i32.const {number}))", IMPORT_EXIT) + b"\0\x0a\x01n" + os.urandom(8))
+            runs = [self.start("run", "--isolation", "wasm", module, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE) for _ in range(6)]
+            self.assertEqual([(run.communicate()[1], run.returncode) for run in runs], [(b"", number)] * len(runs))
+
+    def test_what_a_killed_run_left_is_removed(self):
+        self.wasm(modules.command(""))
+        left = self.cache() / f"{'0' * 64}.1.0.new"
+        left.write_bytes(b"half of it")
+        self.own(left)
+        self.assertEqual(self.belljar("gc").status, 0)
+        self.assertFalse(left.exists())
+
+    def test_on_a_file_system_without_executable_mappings(self):
+        """noexec: the module is copied, with its data."""
+        ended = self.run_on_a_tmpfs("noexec", "--isolation", "wasm", self.module(modules.from_c(HELLO)), "a")
+        self.assertEqual((ended.returncode, ended.stdout), (1, b"[a]\nHOME=/tmp/home MODE=(null)\n"), ended.stderr)
+
+    def test_on_a_file_system_without_devices(self):
+        """nodev: of all tiers. As an ordinary user the host's own nodes are what is seen."""
+        for tier, words in (("container", ("--", "sh", "-c", "echo x >/dev/null && head -c 3 /dev/zero | wc -c")),
+                            ("wasm", (self.module(modules.from_c(HELLO)),))):
+            ended = self.run_on_a_tmpfs("nodev", "--isolation", tier, *words)
+            self.assertEqual((ended.returncode, ended.stderr.replace(b"to stderr\n", b"")), (0, b""))
+            self.assertTrue(ended.stdout.startswith(b"3\n" if tier == "container" else b"\nHOME="), ended.stdout)
+
+    def run_on_a_tmpfs(self, option: str, *words):
+        """The cache folder is one, mounted with this option where no other process sees it."""
+        if os.geteuid() != 0:
+            self.not_covered(f"a cache folder mounted {option}", "mounting takes root")
+        become, cache = "", self.cache().parent
+        if self.as_user:
+            become = f"setpriv --reuid {self.caller_id} --regid {self.caller_id} --clear-groups"
+        cache.mkdir(parents=True, exist_ok=True)
+        mount = f'mount -t tmpfs -o {option},mode=755,uid={self.caller_id},gid={self.caller_id} none {cache} && exec {become} "$0" run "$@"'
+        return subprocess.run(["unshare", "--mount", "/bin/sh", "-c", mount, COMMAND, *words], env=self.environment(), cwd=self.folder,
+                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+
     def test_a_folder_that_others_can_write_is_refused(self):
         self.wasm(modules.command(""))
         mode = self.cache().stat().st_mode & 0o777
@@ -654,6 +713,33 @@ class Scripts(WasmCase):
     def test_javascript_module(self):
         ended = self.script("const later = await Promise.resolve(7); console.log(later)", name="script.mjs")
         self.assertEqual((ended.status, ended.text), (0, "7\n"), str(ended))
+
+    def test_javascript_library(self):
+        use = "std.printf('%d ', 5); os.setTimeout(() => std.out.puts('later\\n'), 1)"
+        for code in (use, "import * as std from 'std'; import * as os from 'os';" + use,
+                     "import * as std from 'qjs:std'; import * as os from 'qjs:os';" + use):
+            ended = self.script(code)
+            self.assertEqual((ended.status, ended.text), (0, "5 later\n"), str(ended))
+
+    def test_javascript_timers(self):
+        ended = self.script("let n = 0; const t = setInterval(() => { if (++n == 3) clearInterval(t); console.log(n) }, 1);\n"
+                            "setTimeout(() => console.log('never'), 1e6, clearTimeout(setTimeout(() => console.log('no'), 1)));\n"
+                            "setTimeout(() => std.exit(4), 200)")
+        self.assertEqual((ended.status, ended.text), (4, "1\n2\n3\n"), str(ended))
+
+    def test_javascript_recursion_without_end(self):
+        for what in ("function f(n) { return 1 + f(n + 1) } f(0)", "const o = { get a() { return this.a } }; o.a",
+                     "const o = { toString() { return '' + this } }; '' + o", "function f(...a) { f(...a, 1) } f()",
+                     "const p = new Proxy({}, { get(t, k, r) { return r[k] } }); p.x", "JSON.parse('['.repeat(1e6))",
+                     "new RegExp('('.repeat(1e5))", "eval('('.repeat(1e6))", "class A { constructor() { new A() } } new A()",
+                     "let a = []; for (let i = 0; i < 1e6; ++i) a = [a]; JSON.stringify(a)", "const f = () => [1, 2].map(f); f()",
+                     "const f = () => [2, 1].sort(f); f()", "const g = () => 'x'.replace(/x/, g); g()"):
+            with self.subTest(what):
+                ended = self.script(f"try {{ {what}; console.log('ended') }} catch (e) {{ console.log(e.name) }}")
+                self.assertEqual(ended.status, 0, str(ended))
+                self.assertIn(ended.text, ("InternalError\n", "RangeError\n", "SyntaxError\n"), str(ended))
+        ended = self.script("function f(n) { return n ? 1 + f(n - 1) : 0 } console.log(f(2000))")
+        self.assertEqual(ended.text, "2000\n", str(ended))
 
     def test_javascript_error(self):
         ended = self.script("function deep() { throw new Error('broken') }\ndeep()")
@@ -696,13 +782,22 @@ class Interpreters(WasmCase):
         words = ["/bin/sh", "-c", 'exec "$@" 3>"$0"', report, engine]
         with open(compiled, "wb") as out:
             subprocess.run([*words, "compile", self.module(modules.command("")), "0", "any", "1000000"], stdout=out, check=True)
-        run = [*words, "run", compiled, "", "1000000", "0", "true"]
+        run = [*words, "run", compiled, "", "1000000", "0", "0", "true"]
         self.assertEqual(subprocess.run(run).returncode, 0)
         content = compiled.read_bytes()
         self.assertIn(b"has_sse42\x02\x01", content)
         compiled.write_bytes(content.replace(b"has_sse42", b"has_sse49"))
         self.assertEqual(subprocess.run(run).returncode, 1)
         self.assertIn(b"has_sse49", report.read_bytes())
+
+
+class Doctor(WasmCase):
+    def test_it_names_what_this_tier_holds(self):
+        report = json.loads(self.belljar("doctor", "--json").out)
+        walls = {tier["name"]: {wall["name"]: wall["state"] for wall in tier["walls"]} for tier in report["tiers"]}
+        self.assertEqual((walls["wasm"]["fuel"], walls["container"]["fuel"]), ("enforced", "missing"))
+        self.assertEqual(set(walls["container"]) - set(walls["wasm"]),
+                         {"net_connections", "net_rate", "net_size", "net_idle", "workspace_entries"})
 
 
 class Choice(WasmCase):
@@ -723,6 +818,40 @@ class Choice(WasmCase):
         self.assertNotEqual(self.chosen(script, "untrusted", "--allow", "example.org"), "wasm")
         self.assertNotEqual(self.chosen(other, "untrusted"), "wasm")
         self.assertEqual(self.chosen(other, "own"), "container")
+
+    def test_a_flag_that_a_tier_refuses_leads_to_another(self):
+        script = self.write("script.js", "")
+        for trust, flags, want in (("untrusted", ("--allow", "example.org"), "container"),
+                                   ("untrusted", ("--workspace", str(self.folder)), "container"),
+                                   ("reviewed", ("--mount", f"{self.folder}:/data:rw"), "container"),
+                                   ("own", ("--fuel", "1000000000"), "wasm"), ("reviewed", ("--fuel", "1000000000"), "wasm"),
+                                   ("untrusted", ("--mount", f"{self.write('data', 'x')}:/one"), "kernel")):
+            with self.subTest(flags):
+                self.assertEqual(self.chosen(script, trust, *flags), want)
+        nowhere = self.run_in("--isolation", "auto", "--trust", "own", "--fuel", "5", "--allow", "example.org", script)
+        self.assert_refused(nowhere, 125, "no tier", "container: --fuel", "kernel: --allow", "wasm: --allow")
+
+    def test_the_reason_is_the_one_that_decided(self):
+        script = self.write("script.js", "")
+        reasons = [self.run_in("--isolation", "auto", "--trust", trust, "--explain", script).err.decode()
+                   for trust in ("untrusted", "reviewed", "own")]
+        for reason, words in zip(reasons, ("nobody has read", "somebody has read", "your own")):
+            self.assertIn(words, reason)
+
+    def test_a_module_is_one_by_its_content(self):
+        module = self.module(modules.command("(call $exit (i32.const 6))", IMPORT_EXIT), "named.py")
+        self.assertEqual(self.chosen(module, "own"), "wasm")
+        self.assertEqual(self.run_in("--isolation", "wasm", module).status, 6)
+
+    def test_an_interpreter_that_lacks_a_part_is_none(self):
+        copy = self.folder / "bin"
+        shutil.copytree(Path(COMMAND).parent, copy, ignore=lambda folder, names: [n for n in names if not n.startswith("belljar")])
+        self.own(copy)
+        run = [copy / "belljar", "run", "--isolation", "auto", "--trust", "untrusted", "--explain", self.write("script.py", "")]
+        for lacks, tier in ((None, b"isolation wasm"), ("belljar-python311.zip", b"isolation kernel")):
+            if lacks:
+                (copy / lacks).unlink()
+            self.assertIn(tier, subprocess.run(run, capture_output=True, check=False, stdin=subprocess.DEVNULL).stderr)
 
     def test_the_record_names_the_tier(self):
         record = self.record("--isolation", "auto", "--trust", "own", self.module(modules.command("")))
