@@ -451,12 +451,10 @@ bool find_area_locked(std::uint64_t address, MemoryArea* found) {
 }
 
 void share_areas_with_child() {
-  LockGuard guard(lock);
   for (std::size_t i = 0; i < area_count; ++i) hold(areas()[i]);
 }
 
 void unshare_areas_of_child() {
-  LockGuard guard(lock);
   for (std::size_t i = 0; i < area_count; ++i) {
     if (areas()[i].file != nullptr) areas()[i].file->release();
   }

@@ -66,7 +66,8 @@ bool find_area(std::uint64_t address, MemoryArea* found);
 bool find_area_locked(std::uint64_t address, MemoryArea* found);
 void mark_patched_locked(std::uint64_t address);
 
-// fork(2): the child's copy of the list refers to the same files.
+// fork(2): the child's copy of the list refers to the same files. The lock is held over it and the host's clone(2), so
+// that both have the same list.
 void share_areas_with_child();
 void unshare_areas_of_child();
 void lock_address_space_for_fork();

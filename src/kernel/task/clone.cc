@@ -138,7 +138,9 @@ void begin_process(Task& task) {
 
 long clone_host_process(Task& child) {
   lock_address_space_for_fork();
+  share_areas_with_child();
   const long result = host::raw(SYS_clone, kHostProcess, 0, &child.host_tid, &child.host_tid, 0);
+  if (result < 0) unshare_areas_of_child();
   unlock_address_space_after_fork();
   return result;
 }
@@ -148,7 +150,6 @@ SyscallResult fork_process(const CloneArguments& arguments) {
   if ((arguments.flags & CLONE_CHILD_CLEARTID) != 0) child->clear_child_tid = arguments.child_tid;
   const Pid pid = child->tid;
   if ((arguments.flags & CLONE_PARENT_SETTID) != 0) (void)copy_out(arguments.parent_tid, pid);
-  share_areas_with_child();
   const long result = clone_host_process(*child);
   if (result == 0) {
     begin_process(*child);
@@ -158,7 +159,6 @@ SyscallResult fork_process(const CloneArguments& arguments) {
     return 0;
   }
   if (result > 0) return pid;
-  unshare_areas_of_child();
   forget_process(*child);
   return error(static_cast<int>(-result));
 }
@@ -278,7 +278,6 @@ void return_to_vfork_parent(VforkReturn& vfork) {
 SysResult<void> part_from_vfork_parent(Task& child) {
   VforkReturn* const vfork = child.vfork_return;
   child.is_kickable.store(0);
-  share_areas_with_child();
   const long result = clone_host_process(child);
   if (result == 0) {
     child.vfork_return = nullptr;
@@ -286,7 +285,6 @@ SysResult<void> part_from_vfork_parent(Task& child) {
     return {};
   }
   if (result > 0) return_to_vfork_parent(*vfork);
-  unshare_areas_of_child();
   child.is_kickable.store(1);
   return error(static_cast<int>(-result));
 }
