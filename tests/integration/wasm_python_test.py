@@ -77,7 +77,7 @@ class Python(Case):
         """Of those that Linux has."""
         code = ("import importlib, sys\n"
                 "for name in sorted(sys.stdlib_module_names):\n"
-                "  if name in ('antigravity', 'this', 'idlelib') or name.startswith(('_', 'nt', 'win', 'msi')): continue\n"
+                "  if name in ('antigravity', 'this', 'msilib', 'msvcrt', 'nt') or name.startswith(('_', 'win')): continue\n"
                 "  try: importlib.import_module(name)\n"
                 "  except ImportError as e: print(name, '|', e)\n")
         for line in self.wasm(code, flags=("-e", "PYTHONWARNINGS=ignore")).text.splitlines():
