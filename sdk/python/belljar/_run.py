@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 from typing import Any, Iterable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
@@ -88,10 +89,12 @@ def run(
         with process:
             try:
                 out, err = process.communicate(request.stdin)
-            except BaseException:  # KeyboardInterrupt: the command ends its sandbox when it is told to end
+            # KeyboardInterrupt: the command ends its sandbox when it is told to end. Where Popen itself was interrupted,
+            # nobody reads what the command writes, and it ends for that.
+            except BaseException:
                 process.terminate()
                 raise
-    return _outcome(process.returncode, out, err)
+    return _outcome(process.returncode, out, err, request)
 
 
 async def run_async(command: Optional[Sequence[str]] = None, **options: Any) -> Outcome:
@@ -104,13 +107,30 @@ async def run_async(command: Optional[Sequence[str]] = None, **options: Any) -> 
         try:
             out, err = await process.communicate(request.stdin)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            if process.stdin is not None:
-                process.stdin.transport.abort()
-            await process.communicate()  # not wait(): it writes what the program wrote by then, and ends once that is read
+            ending = asyncio.ensure_future(_end(process))
+            _ENDINGS.add(ending)
+            ending.add_done_callback(_ENDINGS.discard)
+            await asyncio.shield(ending)  # which goes on though this be cancelled once more
             raise
-    return _outcome(process.returncode, out, err)
+    return _outcome(process.returncode, out, err, request)
+
+
+_ENDINGS: "set[asyncio.Future[None]]" = set()  # an event loop alone does not keep them alive
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Ends the command, and its sandbox with it."""
+    try:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        if process.stdin is not None:
+            process.stdin.transport.abort()
+        await process.communicate()  # not wait(): it writes what the program wrote by then, and ends once that is read
+    finally:
+        if process.returncode is None:  # cancelled too: the event loop ends
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
 
 
 _STREAM_LIMIT = 1 << 20
@@ -147,6 +167,8 @@ class _Request:
         programs = [name for name in ("command", "code", "script") if arguments[name] is not None]
         if len(programs) != 1:
             raise ValueError("give exactly one of command, code and script")
+        if arguments["code"] is not None and not isinstance(arguments["code"], str):
+            raise TypeError(f"code is text, not {type(arguments['code']).__name__}")
         if programs == ["command"] and isinstance(arguments["command"], str):
             raise ValueError("command is a sequence of words, such as ['ls', '-l']")
         if programs == ["command"] and not arguments["command"] and arguments["image"] is None:
@@ -154,6 +176,7 @@ class _Request:
         if programs == ["command"] and arguments["args"]:
             raise ValueError("args belong to code and script; the words of a command are all in command")
         self._command = find_command(arguments["belljar"])
+        self._in_memory: dict[str, str] = {}  # by path, what messages call it
         for name, value in (arguments["env"] or {}).items():
             if not isinstance(name, str) or not isinstance(value, str):
                 raise TypeError(f"env: names and values are text, not {name!r}: {value!r}")
@@ -177,22 +200,30 @@ class _Request:
         with contextlib.ExitStack() as files:
             fds: list[int] = []
 
-            def path_of(name: str, content: str) -> str:
+            def path_of(name: str, content: str, shown: str) -> str:
                 fds.append(_file_in_memory(name, content.encode(), files))
-                return f"/proc/self/fd/{fds[-1]}"
+                path = f"/proc/self/fd/{fds[-1]}"
+                self._in_memory[path] = shown
+                return path
 
             argv = [self._command, "run", "--json", *self._options()]
             limits = self._limits()
             if limits:
-                argv.append("--policy=" + path_of("limits.toml", limits))
+                argv.append("--policy=" + path_of("limits.toml", limits, ""))
             argv += given["options"]
             if given["command"] is not None:
                 argv += ["--", *given["command"]]
             elif given["script"] is not None:
                 argv += [_as_path(given["script"]), *given["args"]]
             else:
-                argv += [path_of("main.py", given["code"]), *given["args"]]
+                argv += [path_of("main.py", given["code"], "code: "), *given["args"]]
             yield argv, fds
+
+    def in_callers_words(self, message: str) -> str:
+        """A message of the command's, without the paths that nobody but this package knows."""
+        for path, shown in self._in_memory.items():
+            message = re.sub(rf"{path}(?!\d)(:\d+)?(: )?", shown, message)
+        return message
 
     def _options(self) -> Iterator[str]:
         given = self._given
@@ -242,15 +273,18 @@ def _as_path(script: StrPath) -> str:
     return os.path.join(".", text) if text.startswith("-") else text
 
 
-def _outcome(status: int, out: bytes, err: bytes) -> Outcome:
+def _outcome(status: int, out: bytes, err: bytes, request: _Request) -> Outcome:
     """The record that the command wrote, as an Outcome, or the exception that it tells of."""
     try:
         record = json.loads(out)
     except ValueError:
         said = err.decode("utf-8", "replace").strip() or f"it ended with status {status}"
         raise InternalError(f"belljar wrote no record: {said}") from None
-    outcome = outcome_from_record(record)
     error = record["error"]
+    if error is not None:
+        error["message"] = request.in_callers_words(error["message"])
+        record["reason"] = request.in_callers_words(record["reason"])
+    outcome = outcome_from_record(record)
     if error is not None:
         _raise_error(error["code"], error["message"], outcome)
     return outcome

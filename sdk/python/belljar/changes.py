@@ -40,6 +40,7 @@ class Changeset:
     created_at: str  # as in 2026-01-31T12:00:00Z
     size: int  # bytes of all that is kept
     changes: tuple[Change, ...]
+    damage: Optional[str] = None  # what is wrong with it; such a set can only be discarded
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,9 @@ class Applied:
 
 
 def list(*, belljar: Optional[StrPath] = None) -> tuple[Changeset, ...]:
-    """All that is kept."""
+    """All that is kept. Damaged sets, of which only the id is known, have no workspace and no changes."""
     reply = _reply(_belljar(belljar, "list", "--json"))
-    return tuple(Changeset(id=row["id"], workspace=exact_path(row, "workspace"), created_at=row["created_at"],
-                           size=row["size"], changes=_changes(row["changes"])) for row in reply["changesets"])
+    return tuple(_changeset(row) for row in reply["changesets"])
 
 
 def diff(id: str, *paths: str, belljar: Optional[StrPath] = None) -> str:
@@ -92,6 +92,13 @@ def discard(id: str, *, belljar: Optional[StrPath] = None) -> None:
 
 def _belljar(given: Optional[StrPath], *arguments: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([find_command(given), "changes", *arguments], stdin=subprocess.DEVNULL, capture_output=True)
+
+
+def _changeset(row: Mapping[str, Any]) -> Changeset:
+    if row["damage"] is not None:
+        return Changeset(id=row["id"], workspace="", created_at="", size=0, changes=(), damage=row["damage"])
+    return Changeset(id=row["id"], workspace=exact_path(row, "workspace"), created_at=row["created_at"], size=row["size"],
+                     changes=_changes(row["changes"]))
 
 
 def _changes(rows: Any) -> tuple[Change, ...]:

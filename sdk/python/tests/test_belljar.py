@@ -2,7 +2,6 @@
 
 import ast
 import asyncio
-import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -21,6 +20,7 @@ import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 PACKAGE = Path(__file__).resolve().parents[1]
 os.environ.setdefault("BELLJAR", str(PACKAGE.parents[1] / "build/release/src/cli/belljar"))
@@ -280,6 +280,15 @@ class Run(unittest.TestCase):
             belljar.run([])
         with self.assertRaises(TypeError):
             asyncio.run(belljar.run_async(["true"], memroy="1G"))
+        with self.assertRaisesRegex(TypeError, "code is text, not bytes"):
+            belljar.SandboxedExecutor().execute(b"print(1)")
+
+    def test_refusals_speak_of_what_the_caller_gave(self):
+        with self.assertRaisesRegex(belljar.Refused, '^limits.timeout: "0" is out of range') as caught:
+            belljar.run(["true"], timeout=0)
+        self.assertNotIn("/proc/", caught.exception.outcome.reason)
+        with self.assertRaisesRegex(belljar.Refused, "^code: a script of .* is too large"):
+            belljar.run(code="#" * (17 << 20))
 
     def test_command_is_missing(self):
         with self.assertRaises(belljar.BelljarNotInstalled):
@@ -340,6 +349,49 @@ class Run(unittest.TestCase):
             time.sleep(0.05)
         self.assertEqual(self.processes_with(mark), [])
 
+    def test_interrupt_while_the_command_starts(self):
+        mark = f"starting{os.getpid()}"
+        start = subprocess.Popen._execute_child
+
+        def interrupted(process, *arguments):
+            start(process, *arguments)
+            raise KeyboardInterrupt
+
+        began = time.monotonic()
+        with mock.patch.object(subprocess.Popen, "_execute_child", interrupted), self.assertRaises(KeyboardInterrupt):
+            belljar.run(["sleep", "64"], env={"MARK": mark}, timeout=90)
+        self.wait_until_gone(mark)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_cancelling_twice(self):
+        mark = f"twice{os.getpid()}"
+        program = ["sh", "-c", "head -c 9000000 /dev/zero; sleep 65"]
+
+        async def cancelled(ends_at_once: bool):
+            task = asyncio.ensure_future(belljar.run_async(program, limits={"output": "16M"}, env={"MARK": mark}))
+            await asyncio.sleep(2)
+            task.cancel()
+            await asyncio.sleep(0)
+            task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError as error:
+                held.append(error)  # and with it the frame that has the process, which its end would kill
+            while not ends_at_once and self.processes_with(mark):
+                await asyncio.sleep(0.05)
+
+        held = []
+        for ends_at_once in (False, True):
+            asyncio.run(asyncio.wait_for(cancelled(ends_at_once), 30))
+            self.wait_until_gone(mark)
+        self.assertEqual(len(held), 2)
+
+    def wait_until_gone(self, mark: str):
+        deadline = time.monotonic() + 20
+        while self.processes_with(mark) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.assertEqual(self.processes_with(mark), [])
+
     def test_code_has_a_name_and_is_in_no_folder(self):
         with tempfile.TemporaryDirectory() as folder:
             os.environ["TMPDIR"] = folder
@@ -363,9 +415,6 @@ class Run(unittest.TestCase):
             process.wait()
             self.assertTrue(running)
             self.assertEqual(os.listdir(folder), [])
-            for pid in running:  # the command goes on until its program ends, or it is told to
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGTERM)
             while self.processes_with(mark) and time.monotonic() < deadline + 20:
                 time.sleep(0.05)
             self.assertEqual((self.processes_with(mark), os.listdir(folder)), ([], []))
@@ -430,6 +479,17 @@ class Workspaces(unittest.TestCase):
         belljar.changes.discard(id)
         self.assertEqual(belljar.changes.list(), ())
         self.assertFalse((self.work / ".vscode").exists())
+
+    def test_damaged_sets(self):
+        id = self.change("echo two > one")
+        Path(os.environ["XDG_STATE_HOME"], "belljar/changes", id, "changes.json").write_text("{")
+        listed = belljar.changes.list()
+        self.assertEqual([(row.id, row.workspace, row.changes) for row in listed], [(id, "", ())])
+        self.assertIn("damaged", listed[0].damage)
+        with self.assertRaisesRegex(belljar.ChangesError, "damaged"):
+            belljar.changes.apply(id)
+        belljar.changes.discard(id)
+        self.assertEqual(belljar.changes.list(), ())
 
     def test_odd_names(self):
         outcome = belljar.run(code="open(b'odd-\\xff -x', 'w').write('x')", workspace=str(self.work))
