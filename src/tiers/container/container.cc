@@ -661,7 +661,7 @@ class Starter {
       kernel_->tasks = limits.tasks.value;
       kernel_->cpus = static_cast<unsigned>(CPU_COUNT(&cpus_));
       kernel_->traces_calls = sandbox_->spec_.traces_calls;
-      open_content_cache();
+      open_content_cache(*kernel_);
       plan.user_kernel = std::move(kernel_);
     }
     return {};
@@ -669,15 +669,15 @@ class Starter {
 
   // Of what the same user of the same image sees with the same paths hidden, in the form that this build of the kernel
   // takes.
-  void open_content_cache() {
-    struct stat kernel{};
-    if (::fstat(kernel_->image.get(), &kernel) != 0) return;
+  void open_content_cache(container::UserKernel& kernel) {
+    struct stat image{};
+    if (::fstat(kernel.image.get(), &image) != 0) return;
     std::string what = fmt::format("{} {}:{} {}:{} {}.{}", loaded_ ? loaded_->record.tree : "host", ids_.uid, ids_.gid,
-                                   kernel.st_dev, kernel.st_ino, kernel.st_ctim.tv_sec, kernel.st_ctim.tv_nsec);
+                                   image.st_dev, image.st_ino, image.st_ctim.tv_sec, image.st_ctim.tv_nsec);
     for (const std::string& path : sandbox_->plan_.hidden_paths) what.append(1, '\0').append(path);
     auto cache = content_cache::open_cache(what);
-    kernel_->readable_cache = std::move(cache.readable);
-    kernel_->writable_cache = std::move(cache.writable);
+    kernel.readable_cache = std::move(cache.readable);
+    kernel.writable_cache = std::move(cache.writable);
   }
 
   // Programs see the processors that they have.
