@@ -31,8 +31,10 @@ struct RunIo {
   int stderr_fd = -1;
   Form stdout_form = Form::raw;
   Form stderr_form = Form::raw;
-  bool capture = true;   // keep the output in the Outcome
-  int cancel_fd = -1;    // once readable, the sandbox is killed: status "cancelled"
+  bool capture = true;  // keep the output in the Outcome
+  int cancel_fd = -1;   // once readable, the sandbox is killed: status "cancelled"
+  int reader_fd =
+      -1;  // a pipe or socket; once nobody reads from it any more, the same, for nobody waits for the Outcome
   int terminal_fd = -1;  // with SandboxSpec::terminal: the caller's terminal, whose size the program's takes ...
   int resize_fd = -1;    // ... whenever this is readable (a signalfd for SIGWINCH); what it holds is read and dropped
   std::function<void()> on_started;  // called while the sandbox sets itself up: what it does costs the program no time

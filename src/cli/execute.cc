@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -150,7 +151,13 @@ RunIo plan_io(const RunOptions& options, int cancel_fd) {
   io.stdin_fd = STDIN_FILENO;
   io.cancel_fd = cancel_fd;
   io.capture = options.json || options.keep;
-  if (options.json) return io;
+  if (options.json) {
+    // A caller that is killed, or stops while it starts this process, can't end the run in another way.
+    struct stat status{};
+    const bool is_known = ::fstat(STDOUT_FILENO, &status) == 0;
+    if (is_known && (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))) io.reader_fd = STDOUT_FILENO;
+    return io;
+  }
   io.stdout_fd = STDOUT_FILENO;
   io.stderr_fd = STDERR_FILENO;
   if (::isatty(STDOUT_FILENO) == 1) io.stdout_form = RunIo::Form::terminal_safe;

@@ -137,6 +137,7 @@ class Supervision {
     kRefusal,
     kBroken,
     kCancel,
+    kReader,
     kResize,
     kInputSource,
     kInputSink,
@@ -178,6 +179,7 @@ bool Supervision::watch_until_ended() {
     wanted[kRefusal] = {sandbox_.refusal_fd(), POLLIN, 0};
     wanted[kBroken] = {cause_ == KillCause::none ? sandbox_.broken_fd() : -1, POLLIN, 0};
     wanted[kCancel] = {cause_ == KillCause::none ? io_.cancel_fd : -1, POLLIN, 0};
+    wanted[kReader] = {cause_ == KillCause::none ? io_.reader_fd : -1, 0, 0};
     wanted[kResize] = {io_.resize_fd, POLLIN, 0};
     wanted[kInputSource] = input_.source_poll();
     wanted[kInputSink] = input_.sink_poll();
@@ -198,6 +200,7 @@ bool Supervision::watch_until_ended() {
     if (wanted[kRefusal].revents != 0) sandbox_.answer_refusal();
     if (wanted[kBroken].revents != 0) kill(KillCause::broken);
     if (wanted[kCancel].revents != 0) kill(KillCause::cancelled);
+    if ((wanted[kReader].revents & (POLLERR | POLLHUP)) != 0) kill(KillCause::reader_gone);
     if (wanted[kResize].revents != 0) resize();
     if (pace_.is_due(monotonic_ms()) && !pace_.goes_on(sandbox_.look(), monotonic_ms())) kill(KillCause::cpu);
     (void)next_wake_ms(monotonic_ms());
@@ -295,7 +298,7 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
     case KillCause::cancelled:
       return conclude(RunStatus::cancelled, "stopped by the caller");
     case KillCause::reader_gone:
-      if (sink_errno == EPIPE) {
+      if (sink_errno == EPIPE || sink_errno == 0) {
         return conclude(RunStatus::cancelled, "stopped because the reader of its output went away");
       }
       outcome->error = Error{ErrorCode::output_lost,
@@ -327,6 +330,10 @@ void judge(const SandboxSpec& spec, KillCause cause, const TierExit& exit, int s
   if (exit.hit_disk_limit) return conclude(RunStatus::disk, sentence_of("tmp_size", spec.limits));
   if (exit.hit_inode_limit) return conclude(RunStatus::disk, sentence_of("tmp_inodes", spec.limits));
   if (exit.hit_file_limit) return conclude(RunStatus::disk, sentence_of("file_size", spec.limits));
+  if (exit.has_file_at_limit) {
+    return conclude(RunStatus::disk, fmt::format("failed with a file that had reached the limit of {} for one",
+                                                 format_limit(LimitUnit::bytes, spec.limits.file_size.value)));
+  }
   if (exit.signal) return conclude(RunStatus::signal, signal_sentence(*exit.signal, spec.limits));
   conclude(RunStatus::error, "");
 }

@@ -37,9 +37,10 @@ struct TierExit {
   bool was_tampered_with = false;  // the user-space kernel of the sandbox came to harm
   bool hit_memory_limit = false;
   bool hit_tasks_limit = false;
-  bool hit_disk_limit = false;   // bytes of the writable space
-  bool hit_inode_limit = false;  // files and folders there
-  bool hit_file_limit = false;   // bytes of one file
+  bool hit_disk_limit = false;     // bytes of the writable space
+  bool hit_inode_limit = false;    // files and folders there
+  bool hit_file_limit = false;     // bytes of one file
+  bool has_file_at_limit = false;  // one is as large as may be; whether it was to be larger is not known
   std::optional<Verdict> verdict;
   Usage usage;
   std::vector<Denial> denials;

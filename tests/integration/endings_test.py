@@ -275,7 +275,7 @@ except BlockingIOError:
                         ["python3", "-c", "open('/tmp/x', 'wb').write(bytes(2 << 20))"]):
             with self.subTest(program):
                 record = self.record("--file-size", "1M", "--mount", f"{self.folder}/rw:/rw:rw", "--", *program)
-                self.assertEqual((record["status"], record["reason"]), ("disk", "refused to let a file grow past 1M"))
+                self.assertEqual((record["status"], record["reason"]), ("disk", "failed with a file that had reached the limit of 1M for one"))
                 self.assertEqual([denial["kind"] for denial in record["denials"]], ["file_size"])
         failed = self.record("--file-size", "1M", "--", "sh", "-c", "head -c 1M /dev/zero >/tmp/x; echo >>/tmp/y; rm /tmp/x; exit 4")
         self.assertEqual((failed["status"], failed["denials"]), ("error", []))

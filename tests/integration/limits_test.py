@@ -5,10 +5,10 @@ import os
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from harness import IS_ROOT, LIMIT_KEYS, Case, both_callers, main, root_only
+from harness import COMMAND, IS_ROOT, LIMIT_KEYS, Case, both_callers, main, root_only
 
 MIB = 1 << 20
 
@@ -123,6 +123,12 @@ ELSEWHERE = {
 class EachLimit(Case):
     """The table above."""
 
+    def limits(self) -> list[Limit]:
+        return list(LIMITS)
+
+    def tells_of_tasks(self) -> bool:
+        return not self.as_user
+
     def flags(self, limit: Limit) -> list[str]:
         flags = list(limit.flags)
         if self.as_user:  # without control groups some are held more weakly
@@ -137,22 +143,27 @@ class EachLimit(Case):
         self.assertEqual({limit.key for limit in LIMITS} | set(ELSEWHERE), LIMIT_KEYS)
 
     def test_under_it_nothing_happens(self):
-        for limit in LIMITS:
+        for limit in self.limits():
             with self.subTest(limit=limit.key):
                 record = self.use(limit, limit.under)
                 self.assertEqual((record["status"], record["exit_code"], record["denials"]), ("ok", 0, []), record)
 
     def test_exceeded(self):
-        for limit in LIMITS:
+        for limit in self.limits():
             for amount in (limit.little, limit.lot):
                 with self.subTest(limit=limit.key, amount=amount):
-                    if self.as_user and limit.key == "tasks":
+                    if limit.key == "tasks" and not self.tells_of_tasks():
                         # RLIMIT_NPROC holds, and leaves no trace that the supervisor could see.
                         self.assertEqual(self.use(limit, amount)["exit_code"], 3)
                         continue
                     record = self.use(limit, amount)
                     self.assertEqual(record["status"], limit.status, record)
                     self.assertIn(limit.words, record["reason"])
+
+
+@both_callers
+class BesidesTheTable(Case):
+    """What the table does not try."""
 
     def test_only_a_limit_that_is_set_is_blamed(self):
         record = self.record("--", "sh", "-c", "kill -XFSZ $$")
@@ -176,6 +187,73 @@ class EachLimit(Case):
             self.assertGreater(record["usage"]["cpu_throttled_ms"], 500)
             free = self.record(program, "100")
             self.assertLess(free["usage"]["cpu_throttled_ms"], 100)
+
+
+@both_callers
+class EachLimitOfKernel(EachLimit):
+    """The same limits, where the user-space kernel holds some and its memory counts too."""
+
+    SAME_BUT = {key: {"flags": ("--memory", "192M", *more), "under": 100 * MIB, "little": 194 * MIB, "words": "192M"}
+                for key, more in (("memory_bytes", ()), ("swap_bytes", ("--swap", "0")))}
+
+    def limits(self) -> list[Limit]:
+        return [replace(limit, **self.SAME_BUT.get(limit.key, {})) for limit in LIMITS]
+
+    def flags(self, limit: Limit) -> list[str]:
+        return ["--isolation", "kernel", *super().flags(limit)]
+
+    def tells_of_tasks(self) -> bool:
+        return True
+
+    def test_what_is_refused_though_the_program_goes_on(self):
+        forks = """
+import os, sys
+try:
+    while True:
+        if os.fork() == 0: os.read(0, 1)
+except BlockingIOError: sys.exit(3)
+"""
+        flags = ("--isolation", "kernel", *(("--accept-weaker", "tasks") if self.as_user else ()))
+        record = self.record(*flags, "--tasks", "20", "--", "python3", "-c", forks)
+        self.assertEqual((record["status"], record["exit_code"], record["warnings"]), ("pids", 3, []), record)
+        self.assertEqual([(denial["kind"], denial["count"]) for denial in record["denials"]], [("tasks", 1)])
+        self.assertEqual(record["usage"]["processes_peak"], 20)
+        record = self.record(*flags, "--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done; wait")
+        self.assertEqual(record["usage"]["processes_peak"], 10)
+        record = self.record(*flags, "--file-size", "1M", "--", "sh", "-c", "head -c 2M /dev/zero > /tmp/x; exit 4")
+        self.assertEqual((record["status"], record["reason"]), ("disk", "refused to let a file grow past 1M"))
+        self.assertEqual([denial["kind"] for denial in record["denials"]], ["file_size"])
+        for limit in ("--file-size", "--tmp-size"):
+            record = self.record(*flags, limit, "1M", "--", "sh", "-c", "head -c 1M /dev/zero > /tmp/x; exit 4")
+            self.assertEqual((record["status"], record["denials"]), ("error", []))
+        own = self.record(*flags, "--file-size", "1M", "--", "sh", "-c", "ulimit -f 1; head -c 2M /dev/zero > /tmp/x; exit 4")
+        self.assertEqual((own["status"], own["denials"]), ("error", []))
+
+
+@both_callers
+class EachLimitOfWasm(EachLimit):
+    """The same limits, where a module can reach them: it starts no tasks."""
+
+    MEMORY = {"program": "import sys; kept = bytearray(int(sys.argv[1]))", "under": 60 * MIB, "little": 140 * MIB, "words": "128M"}
+    # WASI has neither signals nor /dev/null.
+    SAME_BUT = {
+        "memory_bytes": {"flags": ("--memory", "128M"), **MEMORY},
+        "swap_bytes": {"flags": ("--memory", "128M", "--swap", "0"), **MEMORY},
+        **{key: {"program": WRITE.replace("import signal, sys\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)", "import sys")}
+           for key in ("tmp_size_bytes", "file_size_bytes")},
+        "open_files": {"program": OPEN.replace('"/dev/null"', "__file__"), "under": 40},
+    }
+
+    def setUp(self):
+        super().setUp()
+        if not Path(COMMAND).with_name("belljar-python.cwasm").exists():
+            self.not_covered("limits in the wasm tier", "belljar-python.cwasm is not built (./dev wasm)")
+
+    def limits(self) -> list[Limit]:
+        return [replace(limit, **self.SAME_BUT.get(limit.key, {})) for limit in LIMITS if limit.key != "tasks"]
+
+    def flags(self, limit: Limit) -> list[str]:
+        return ["--isolation", "wasm", *super().flags(limit)]
 
 
 @both_callers

@@ -71,7 +71,7 @@ HostedKernel::HostedKernel() {
   map_shared(kArenaBase, kArenaSize);
   map_shared(kContentBase, kContentSize);
   make_arena_roots();
-  make_process_table(kTasksMost);
+  make_process_table(kTasksMost, 0);
   process_ = make_ref<Process>().leak();
   process_->pid = 1;
   process_->actions = make_ref<SignalActions>();

@@ -98,7 +98,10 @@ struct End {
   std::uint64_t tmp_bytes, tmp_inodes;  // in use in the writable space
   std::uint32_t tmp_was_full;           // some write found no room, or no file could be made
   std::uint32_t tmp_inodes_were_full;
-  char why[256];  // of kStopped
+  std::uint32_t tasks_peak;     // the most tasks at once
+  std::uint32_t task_refusals;  // at Boot::tasks
+  std::uint32_t file_refusals;  // at Boot::file_size
+  char why[256];                // of kStopped
 };
 
 struct Shared {

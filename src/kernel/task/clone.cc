@@ -238,7 +238,10 @@ SyscallResult clone_task(const CloneArguments& arguments) {
   if ((arguments.flags & kNewNamespaces) != 0) return error(EPERM);
   if ((arguments.flags & (CLONE_PARENT | CLONE_PIDFD | CLONE_PTRACE | CLONE_IO)) != 0) return error(EINVAL);
   // RLIMIT_NPROC, getrlimit(2): every task of a sandbox counts for its one user.
-  if (count_tasks() >= current().process->limits[RLIMIT_NPROC].rlim_cur) return error(EAGAIN);
+  if (count_tasks() >= current().process->limits[RLIMIT_NPROC].rlim_cur) {
+    note_task_refusal();
+    return error(EAGAIN);
+  }
   if ((arguments.flags & CLONE_THREAD) != 0) return start_thread(arguments);
   if ((arguments.flags & CLONE_VM) == 0) return fork_process(arguments);
   if ((arguments.flags & CLONE_VFORK) == 0) return error(EINVAL);  // two processes in one memory, both running

@@ -34,19 +34,23 @@ int status_of(int wait_status) {
   return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : WTERMSIG(wait_status);
 }
 
-void note_space(shm::End& end) {
+void note_use(shm::End& end) {
   const TmpSpace& space = *memory_file_space();
   end.tmp_bytes = space.bytes_used();
   end.tmp_inodes = space.inodes_used();
   end.tmp_was_full = space.was_full() ? 1 : 0;
   end.tmp_inodes_were_full = space.were_inodes_full() ? 1 : 0;
+  const ProcessTable& table = process_table();
+  end.tasks_peak = table.tasks_peak;
+  end.task_refusals = table.task_refusals.load();
+  end.file_refusals = table.file_refusals.load();
 }
 
 // The program itself has ended, and with it the sandbox: the broker passes on what is still to be printed.
 void report_end(int wait_status) {
   const std::uint32_t kind = WIFEXITED(wait_status) ? shm::End::kExited : shm::End::kSignalled;
   shm::End& end = shared_with_broker().end;
-  note_space(end);
+  note_use(end);
   if (has_console_terminal()) return end_after_console_terminal(kind, status_of(wait_status));
   end.code = status_of(wait_status);
   end.kind.store(kind);

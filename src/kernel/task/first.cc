@@ -203,7 +203,7 @@ SysResult<void> make_places(const shm::Boot& boot, Task& task, Texts& texts) {
 void start_first_process(const HostFacts& facts) {
   const shm::Boot& boot = shared_with_broker().boot;
   make_address_space();
-  make_process_table(static_cast<std::uint32_t>(boot.tasks));
+  make_process_table(static_cast<std::uint32_t>(boot.tasks), boot.file_size);
   Task* const caretaker = make_object<Task>();
   caretaker->process = process_table().init;
   caretaker->host_tid = static_cast<std::int32_t>(thread_state().host_tid);

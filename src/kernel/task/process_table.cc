@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include <algorithm>
+
 #include "kernel/arena/roots.h"
 
 namespace belljar::kernel {
@@ -14,12 +16,18 @@ Lock& tasks_lock() {
   return process_table().lock;
 }
 
-void make_process_table(std::uint32_t tasks_max) {
+void make_process_table(std::uint32_t tasks_max, std::uint64_t file_size_max) {
   ProcessTable* const table = make_object<ProcessTable>();
   arena_roots().processes = table;
   table->tasks_max = tasks_max;
+  table->file_size_max = file_size_max;
   table->init = make_ref<Process>().leak();
   table->init->pid = kInitPid;
+}
+
+void note_task_refusal() {
+  ProcessTable& table = process_table();
+  if (table.task_count >= table.tasks_max) table.task_refusals.fetch_add(1, std::memory_order_relaxed);
 }
 
 Task* find_task(Pid tid) {
@@ -84,7 +92,10 @@ Pid take_pid(ProcessTable& table) {
 
 SysResult<Task*> add_task(Process& process) {
   ProcessTable& table = process_table();
-  if (table.task_count >= table.tasks_max) return error(EAGAIN);
+  if (table.task_count >= table.tasks_max) {
+    note_task_refusal();
+    return error(EAGAIN);
+  }
   const Pid tid = take_pid(table);
   if (tid == 0) return error(EAGAIN);
   Task* const task = make_object<Task>();
@@ -100,6 +111,7 @@ SysResult<Task*> add_task(Process& process) {
   process.first_task = task;
   ++process.task_count;
   ++table.task_count;
+  table.tasks_peak = std::max(table.tasks_peak, table.task_count);
   ++table.forks;
   table.ids[tid].task = task;
   return task;

@@ -1,6 +1,8 @@
 // All pids of the sandbox, and how processes and threads come and go.
 #pragma once
 
+#include <atomic>
+
 #include "kernel/task/process.h"
 
 namespace belljar::kernel {
@@ -22,13 +24,20 @@ class ProcessTable {
       nullptr;  // no thread of its own: what loses its parent becomes its child, and is forgotten at its end
   std::uint32_t task_count = 0;
   std::uint32_t tasks_max = 0;  // clone(2) beyond is EAGAIN
+  std::uint32_t tasks_peak = 0;
+  std::uint64_t file_size_max = 0;  // 0: none
+  // How often these two were in the way; a program that lowered its own (setrlimit(2)) is not counted.
+  std::atomic<std::uint32_t> task_refusals = 0;
+  std::atomic<std::uint32_t> file_refusals = 0;
   std::uint64_t forks = 0;
   Pid last_pid = kInitPid;
   Id ids[kIdsMost];
 };
 
 ProcessTable& process_table();
-void make_process_table(std::uint32_t tasks_max);
+void make_process_table(std::uint32_t tasks_max, std::uint64_t file_size_max);
+// A new task was refused by a limit on their number.
+void note_task_refusal();
 
 // All with the tasks lock held.
 

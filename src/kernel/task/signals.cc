@@ -7,6 +7,7 @@
 #include "kernel/host/calls.h"
 #include "kernel/mm/address_space.h"
 #include "kernel/task/exit.h"
+#include "kernel/task/process_table.h"
 #include "kernel/task/question.h"
 
 namespace belljar::kernel {
@@ -247,7 +248,10 @@ void force_signal(const siginfo_t& info) {
 }
 
 SysResult<void> check_file_size(std::uint64_t end) {
-  if (end <= current_process().limits[RLIMIT_FSIZE].rlim_cur) return {};
+  const rlim_t limit = current_process().limits[RLIMIT_FSIZE].rlim_cur;
+  if (end <= limit) return {};
+  ProcessTable& table = process_table();
+  if (limit == table.file_size_max) table.file_refusals.fetch_add(1, std::memory_order_relaxed);
   raise_signal(SIGXFSZ);
   return error(EFBIG);
 }

@@ -279,9 +279,11 @@ class ContainerSandbox final : public RunningSandbox {
   void read_process_usage();
   void deny_memory();
   void deny_tasks(std::uint64_t count);
+  void deny_file_size();
   void read_group_usage();
   void read_egress_report();
   void read_kernel_stop();
+  void read_kernel_tasks();
 
   SandboxSpec spec_;
   StartPlan plan_;
@@ -306,6 +308,8 @@ class ContainerSandbox final : public RunningSandbox {
   bool has_left_groups_ = false;  // nothing is in the groups any more, though init still ends
   bool is_usage_read_ = false;
   bool has_kernel_stopped_ = false;
+  std::uint32_t kernel_tasks_peak_ = 0;  // as a user-space kernel tells, which is told at a program's end only
+  std::uint32_t kernel_task_refusals_ = 0;
 };
 
 // A process of its own was killed: for memory, or by what damaged it.
@@ -315,6 +319,14 @@ void ContainerSandbox::read_kernel_stop() {
   } else {
     exit_.was_tampered_with = true;
   }
+}
+
+// The host's figures count the user-space kernel's own tasks too, and it refuses before the host would.
+void ContainerSandbox::read_kernel_tasks() {
+  if (kernel_tasks_peak_ > 0) exit_.usage.processes_peak = kernel_tasks_peak_;
+  if (kernel_task_refusals_ == 0 || exit_.hit_tasks_limit) return;
+  exit_.hit_tasks_limit = true;
+  deny_tasks(kernel_task_refusals_);
 }
 
 CleanupNeeds ContainerSandbox::cleanup_needs() const {
@@ -375,7 +387,10 @@ void ContainerSandbox::read_frames() {
       case FrameKind::exited:
         if (frame->exit_code >= 0) exit_.exit_code = frame->exit_code;
         if (frame->signal >= 0) exit_.signal = frame->signal;
-        exit_.hit_file_limit = frame->file_full == 1 || frame->signal == SIGXFSZ;
+        exit_.hit_file_limit = frame->file_refused == 1 || frame->signal == SIGXFSZ;
+        exit_.has_file_at_limit = frame->file_full == 1;
+        kernel_tasks_peak_ = frame->tasks_peak;
+        kernel_task_refusals_ = frame->task_refusals;
         see_space({frame->written_bytes, frame->written_inodes, frame->bytes_full == 1, frame->inodes_full == 1});
         if (frame->io_is_known == 1) io_ = host::IoCounters{frame->io_read_bytes, frame->io_written_bytes};
         has_left_groups_ = frame->left_groups == 1;
@@ -387,6 +402,16 @@ void ContainerSandbox::read_frames() {
 void ContainerSandbox::deny_tasks(std::uint64_t count) {
   exit_.denials.push_back({"tasks", "a new process or thread",
                            fmt::format("at most {} tasks", spec_.limits.tasks.value), "--tasks", count});
+}
+
+// Of a file that is as large as one may be nobody knows whether it was to grow.
+void ContainerSandbox::deny_file_size() {
+  exit_.hit_file_limit &= plan_.file_size > 0;
+  exit_.has_file_at_limit &= plan_.file_size > 0 && !exit_.hit_file_limit;
+  if (!exit_.hit_file_limit && !exit_.has_file_at_limit) return;
+  const char* const what = exit_.hit_file_limit ? "a larger file" : "a larger file, it seems: one reached the limit";
+  const std::string most = format_limit(LimitUnit::bytes, spec_.limits.file_size.value);
+  exit_.denials.push_back({"file_size", what, fmt::format("at most {} in one file", most), "--file-size", 1});
 }
 
 // Without control groups.
@@ -502,12 +527,8 @@ TierExit ContainerSandbox::finish() {
     if (cgroups_) read_group_usage();
   }
   if (has_kernel_stopped_) read_kernel_stop();
-  exit_.hit_file_limit &= plan_.file_size > 0;
-  if (exit_.hit_file_limit) {
-    const std::string most = format_limit(LimitUnit::bytes, spec_.limits.file_size.value);
-    exit_.denials.push_back(
-        {"file_size", "a larger file", fmt::format("at most {} in one file", most), "--file-size", 1});
-  }
+  read_kernel_tasks();
+  deny_file_size();
   cgroups_.reset();
   std::ranges::move(refusals_.denials(), std::back_inserter(exit_.denials));
   if (egress_) read_egress_report();

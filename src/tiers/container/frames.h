@@ -83,7 +83,11 @@ struct Frame {
   std::uint32_t bytes_full;   // exited: 1 when the writable space has no block left
   std::uint32_t inodes_full;  // exited: 1 when it has no inode left
   std::uint32_t file_full;    // exited: 1 when the program failed and a file is as large as one may be
-  std::uint32_t left_groups;  // exited: 1 when no process was left and init has moved itself out of the control groups
+  // exited, as a user-space kernel tells them; else 0.
+  std::uint32_t tasks_peak;
+  std::uint32_t task_refusals;
+  std::uint32_t file_refused;  // 1 when a file would have grown larger than one may be
+  std::uint32_t left_groups;   // exited: 1 when no process was left and init has moved itself out of the control groups
 };
 
 // The frame in `bytes`, or nothing when it isn't one: wrong size, unknown kind, values out of range.
