@@ -22,4 +22,11 @@ bool is_unseen(char32_t c) {
   return std::ranges::any_of(kUnseen, [c](const Range& range) { return c >= range.first && c <= range.last; });
 }
 
+bool misleads_reader(char32_t c) {
+  constexpr char32_t kLineSeparator = 0x2028;
+  constexpr char32_t kParagraphSeparator = 0x2029;
+  constexpr char32_t kBlankPattern = 0x2800;  // of Braille
+  return is_unseen(c) || c == kLineSeparator || c == kParagraphSeparator || c == kBlankPattern;
+}
+
 }  // namespace belljar

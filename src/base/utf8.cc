@@ -67,7 +67,7 @@ void append_one_line(std::string_view text, std::size_t bytes_max, Quoting quoti
   for (std::string_view rest = shown; !rest.empty();) {
     const Utf8Step step = decode_utf8(rest);
     if (quoting == Quoting::with_quotes && (step.code_point == '"' || step.code_point == '\\')) out += '\\';
-    if (step.kind == Utf8Step::Kind::character && is_unseen(step.code_point)) {
+    if (step.kind == Utf8Step::Kind::character && misleads_reader(step.code_point)) {
       append_escaped_character(step.code_point, out);
     } else {
       append_visible(step, rest.substr(0, step.length), out);

@@ -4,13 +4,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <expected>
 #include <optional>
 #include <vector>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/unseen.h"
 #include "base/utf8.h"
 #include "cli/execute.h"
@@ -79,6 +82,17 @@ Result<std::string> list(const ChangesRequest& request) {
   Json sets = Json::array();
   std::string text = fmt::format("{:<9} {:>8} {:>10} {:>8} {}\n", "ID", "AGE", "SIZE", "CHANGES", "WORKSPACE");
   for (const ListedChangeset& set : store.list()) {
+    if (!set.damage.empty()) {
+      text += fmt::format("{:<9} {}; belljar changes discard {} removes them\n", set.id, one_line(set.damage), set.id);
+      sets.push_back(Json{{"id", set.id},
+                          {"workspace", ""},
+                          {"created_at", nullptr},
+                          {"age_s", nullptr},
+                          {"size", 0},
+                          {"changes", Json::array()},
+                          {"damage", one_line(set.damage)}});
+      continue;
+    }
     const std::int64_t created_s = set.changeset.created_ns / 1'000'000'000;
     const std::int64_t age_s = std::max<std::int64_t>(0, now - created_s);
     text += fmt::format("{:<9} {:>8} {:>10} {:>8} {}\n", set.id, age_text(age_s), size_text(set.size),
@@ -91,18 +105,40 @@ Result<std::string> list(const ChangesRequest& request) {
     row["age_s"] = age_s;
     row["size"] = set.size;
     row["changes"] = std::move(changes);
+    row["damage"] = nullptr;
     sets.push_back(std::move(row));
   }
   return request.json ? dump_json({{"changesets", std::move(sets)}}) + "\n" : text;
 }
 
-// The content on the host, as the program saw it; nothing where it can't be shown.
-std::optional<std::string> read_before(const Change& change, int workspace_fd) {
+// A file's content, or why it can't be shown.
+using Content = std::expected<std::string, std::string>;
+
+std::unexpected<std::string> not_shown(std::string_view which, int error) {
+  return std::unexpected(error == EFBIG ? fmt::format("not shown: {} is too large", which)
+                                        : fmt::format("not shown: {} can't be read: {}", which, errno_text(error)));
+}
+
+// The content on the host, as the program saw it.
+Content read_before(const Change& change, int workspace_fd) {
+  constexpr std::string_view kWhich = "the file on the host";
   const auto file = host::open_on_same_mount(workspace_fd, change.path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
+  if (!file && file.error().value == ENOENT) return std::unexpected("not shown: the file is not on the host any more");
   struct stat status{};
-  if (!file || ::fstat(file->get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  if (!file) return not_shown(kWhich, file.error().value);
+  if (::fstat(file->get(), &status) != 0) return not_shown(kWhich, errno);
+  if (!S_ISREG(status.st_mode)) return std::unexpected("not shown: there is no plain file on the host any more");
   auto content = read_all(file->get(), kShownBytesMax);
-  return content ? std::optional(std::move(*content)) : std::nullopt;
+  return content ? Content(std::move(*content)) : not_shown(kWhich, content.error().value);
+}
+
+Content read_after(const KeptChangeset& kept, const Change& change) {
+  const auto file = open_at(kept.contents.get(), change.sha256.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!file && file.error().value == ENOENT) return std::unexpected("not shown: its new content is not kept any more");
+  auto content = file ? read_all(file->get(), kShownBytesMax) : SysResult<std::string>(std::unexpected(file.error()));
+  if (!content) return not_shown("its new content", content.error().value);
+  if (sha256_of(*content) != change.sha256) return std::unexpected("not shown: its kept content is damaged");
+  return std::move(*content);
 }
 
 // A carriage return moves to the line's start, and characters that nobody sees hide things: both are shown.
@@ -114,7 +150,7 @@ std::string with_hidden_shown(std::string_view text) {
     const char32_t c = is_character ? step.code_point : 0;
     if (c == '\r') {
       shown += "\\r";
-    } else if (is_character && (is_unseen(c) || c == 0x2028 || c == 0x2029)) {
+    } else if (is_character && misleads_reader(c)) {
       shown += fmt::format("\\u{{{:x}}}", static_cast<std::uint32_t>(c));
     } else {
       shown += text.substr(0, step.length);
@@ -126,13 +162,10 @@ std::string with_hidden_shown(std::string_view text) {
 
 std::string file_diff(const KeptChangeset& kept, const Change& change, int workspace_fd) {
   const std::string name = shown_name(change.path);
-  std::optional<std::string> before = "";
-  std::optional<std::string> after = "";
+  Content before = "";
+  Content after = "";
   if (change.change != FileChange::added && workspace_fd >= 0) before = read_before(change, workspace_fd);
-  if (change.change != FileChange::deleted) {
-    auto content = read_file_at(kept.contents.get(), change.sha256.c_str(), kShownBytesMax);
-    after = content ? std::optional(std::move(*content)) : std::nullopt;
-  }
+  if (change.change != FileChange::deleted) after = read_after(kept, change);
   const auto summary = [&](std::string_view why) {
     const std::string sizes = change.change == FileChange::added ? size_text(change.size)
                               : change.change == FileChange::deleted
@@ -140,7 +173,8 @@ std::string file_diff(const KeptChangeset& kept, const Change& change, int works
                                   : fmt::format("{} -> {}", size_text(change.before.size), size_text(change.size));
     return fmt::format("{}: {} ({})\n", name, why, sizes);
   };
-  if (!before || !after) return summary("not shown: too large, or not to be read");
+  if (!after) return summary(after.error());
+  if (!before) return summary(before.error());
   if (is_binary(*before) || is_binary(*after)) return summary("binary");
   const std::string hunks = unified_hunks(*before, *after);
   if (hunks.empty()) return "";
@@ -168,7 +202,7 @@ std::string change_diff(const KeptChangeset& kept, const Change& change, int wor
     kind = "executable file";
   }
   std::string note;
-  const HostSide side = workspace_fd < 0 ? HostSide::as_before : compare_host_side(kept, change, workspace_fd);
+  const HostSide side = workspace_fd < 0 ? HostSide::as_before : compare_host_side(change, workspace_fd);
   if (side == HostSide::different && !replaces_kept(kept, change)) note = "; the host's side has changed since the run";
   if (side == HostSide::as_changed) note = "; applied already";
   std::string text =
@@ -246,7 +280,7 @@ Result<Reply> apply(const ChangesRequest& request) {
 
 Result<std::string> discard(const ChangesRequest& request) {
   const ChangeStore store = TRY(open_store());
-  const KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::working));
+  const KeptChangeset kept = TRY(store.take(request.id, ChangesetUse::discarding));
   if (const auto workspace = open_changed_folder(kept.changeset)) clear_leftovers(kept, workspace->get());
   TRY_VOID(store.remove(kept));
   return fmt::format("discarded {}\n", kept.id);

@@ -72,18 +72,23 @@ std::string temporary_name(const KeptChangeset& kept) {
   return fmt::format(".belljar-{}.part", kept.id);
 }
 
-std::optional<Fd> open_content(const KeptChangeset& kept, const Change& change) {
-  auto content = open_at(kept.contents.get(), change.sha256.c_str(), O_RDONLY | O_NOFOLLOW);
-  return content ? std::optional(std::move(*content)) : std::nullopt;
+// What was kept, if it still is: ENODATA where it is missing, EILSEQ where it is not what was kept.
+SysResult<Fd> open_content(const KeptChangeset& kept, const Change& change) {
+  auto content = open_at(kept.contents.get(), change.sha256.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (!content) return std::unexpected(Errno{content.error().value == ENOENT ? ENODATA : content.error().value});
+  struct stat status{};
+  const bool is_sound = ::fstat(content->get(), &status) == 0 && S_ISREG(status.st_mode) &&
+                        static_cast<std::uint64_t>(status.st_size) == change.size &&
+                        content_sha256(content->get()).value_or("") == change.sha256;
+  if (!is_sound) return std::unexpected(Errno{EILSEQ});
+  return std::move(*content);
 }
 
-bool has_new_content(const KeptChangeset& kept, const Change& change, int parent_fd, const std::string& name,
-                     const struct stat& status) {
+bool has_new_content(const Change& change, int parent_fd, const std::string& name, const struct stat& status) {
   if (static_cast<std::uint64_t>(status.st_size) != change.size) return false;
   if (((status.st_mode & S_IXUSR) != 0) != change.is_executable) return false;
   const auto there = host::open_on_same_mount(parent_fd, name.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY);
-  const std::optional<Fd> content = open_content(kept, change);
-  return there && content && have_same_content(there->get(), content->get());
+  return there && content_sha256(there->get()).value_or("") == change.sha256;
 }
 
 bool is_link_to(int parent_fd, const std::string& name, const std::string& target) {
@@ -102,8 +107,7 @@ bool is_only_renamed_elsewhere(const Change& change, const FileStamp& now, int p
 }
 
 // The host has something of the change's kind at its place.
-HostSide compare_with_present(const KeptChangeset& kept, const Change& change, int parent_fd, const std::string& name,
-                              const struct stat& status) {
+HostSide compare_with_present(const Change& change, int parent_fd, const std::string& name, const struct stat& status) {
   const FileStamp now = stamp_of(status);
   // A folder's own times change with what is in it.
   const bool is_same = change.kind == FileKind::folder ? now.inode == change.before.inode : now == change.before;
@@ -112,7 +116,7 @@ HostSide compare_with_present(const KeptChangeset& kept, const Change& change, i
   }
   if (change.change == FileChange::deleted) return HostSide::different;
   bool is_done = false;
-  if (change.kind == FileKind::regular) is_done = has_new_content(kept, change, parent_fd, name, status);
+  if (change.kind == FileKind::regular) is_done = has_new_content(change, parent_fd, name, status);
   if (change.kind == FileKind::folder) is_done = true;
   if (change.kind == FileKind::link) is_done = is_link_to(parent_fd, name, change.link_target);
   return is_done ? HostSide::as_changed : HostSide::different;
@@ -216,7 +220,7 @@ Result<void> Application::check_host_side(const std::vector<const Change*>& chan
   std::string different;
   std::size_t count = 0;
   for (const Change* change : changes) {
-    if (compare_host_side(kept_, *change, workspace_fd_) != HostSide::different) continue;
+    if (compare_host_side(*change, workspace_fd_) != HostSide::different) continue;
     if (change->change == FileChange::added && gives_way(change->path)) continue;
     if (count++ < kPathsShown) different += fmt::format("{}{}", count > 1 ? ", " : "", quote(change->path));
   }
@@ -230,13 +234,12 @@ Result<void> Application::check_host_side(const std::vector<const Change*>& chan
 }
 
 SysResult<void> Application::put_file(const Change& change, int parent_fd, const std::string& name) {
-  const std::optional<Fd> content = open_content(kept_, change);
-  if (!content) return std::unexpected(Errno{ENODATA});
+  const Fd content = TRY(open_content(kept_, change));
   struct stat before{};
   const bool replaces = change.change == FileChange::modified;
   if (replaces && ::fstatat(parent_fd, name.c_str(), &before, AT_SYMLINK_NOFOLLOW) != 0)
     return std::unexpected(Errno{errno});
-  Installation installation{.content_fd = content->get(),
+  Installation installation{.content_fd = content.get(),
                             .folder_fd = parent_fd,
                             .name = name,
                             .temporary_name = temporary_name(kept_),
@@ -274,7 +277,7 @@ SysResult<void> Application::put_in_place(const Change& change, int parent_fd, c
 
 SysResult<void> Application::carry_out(const Change& change) {
   // Looked at again, as close to the change as it can be.
-  switch (compare_host_side(kept_, change, workspace_fd_)) {
+  switch (compare_host_side(change, workspace_fd_)) {
     case HostSide::as_changed:
       return {};
     case HostSide::different:
@@ -299,6 +302,7 @@ void Application::try_to(const Change& change) {
   const char* why = is_full ? "the folder is not empty on the host" : errno_text(error);
   if (error == ESTALE) why = "it is not as it was when the run began";
   if (error == ENODATA) why = "its new content is not kept any more";
+  if (error == EILSEQ) why = "its kept content is damaged";
   leave_out(change, {change.path, why});
 }
 
@@ -378,7 +382,7 @@ Result<Fd> open_changed_folder(const Changeset& changeset) {
   return gone("this is not the folder any more in which the changes were made");
 }
 
-HostSide compare_host_side(const KeptChangeset& kept, const Change& change, int workspace_fd) {
+HostSide compare_host_side(const Change& change, int workspace_fd) {
   const HostSide absent = change.change == FileChange::added     ? HostSide::as_before
                           : change.change == FileChange::deleted ? HostSide::as_changed
                                                                  : HostSide::different;
@@ -390,7 +394,7 @@ HostSide compare_host_side(const KeptChangeset& kept, const Change& change, int 
     return errno == ENOENT ? absent : HostSide::different;
   }
   if (kind_of_mode(status.st_mode) != change.kind) return HostSide::different;
-  return compare_with_present(kept, change, parent->get(), path.name, status);
+  return compare_with_present(change, parent->get(), path.name, status);
 }
 
 Result<std::vector<const Change*>> select_changes(const Changeset& changeset, std::span<const std::string> paths) {

@@ -41,7 +41,7 @@ enum class HostSide {
   as_changed,  // as the change would have it: it was applied already
   different,
 };
-HostSide compare_host_side(const KeptChangeset& kept, const Change& change, int workspace_fd);
+HostSide compare_host_side(const Change& change, int workspace_fd);
 
 // The changes at or below one of `paths` (none: all). Errors: bad_changes, for a path where nothing was changed.
 Result<std::vector<const Change*>> select_changes(const Changeset& changeset, std::span<const std::string> paths);

@@ -171,7 +171,10 @@ std::vector<ListedChangeset> ChangeStore::list() const {
     const auto folder = open_folder(folder_.get(), entry.name);
     if (!folder) continue;
     auto changeset = read_manifest(folder->get());
-    if (!changeset) continue;
+    if (!changeset) {
+      sets.push_back({.id = entry.name, .changeset = {}, .damage = changeset.error().message});
+      continue;
+    }
     const std::uint64_t size = content_size(*changeset);
     sets.push_back({entry.name, std::move(*changeset), size});
   }
@@ -192,10 +195,15 @@ Result<KeptChangeset> ChangeStore::take(std::string_view id, ChangesetUse use) c
     return fail(ErrorCode::bad_changes, fmt::format("another belljar is at work on the changes {}", id));
   }
   if (!is_named(folder_.get(), kept.id, folder->get())) return unknown();
-  kept.changeset = TRY(read_manifest(folder->get()));
+  auto changeset = read_manifest(folder->get());
   auto contents = open_folder(folder->get(), kContents);
-  if (!contents) return store_failed(kContents, contents.error().value);
   kept.folder = std::move(*folder);
+  if (use == ChangesetUse::discarding) {
+    if (changeset) kept.changeset = std::move(*changeset);
+    return kept;
+  }
+  kept.changeset = TRY(std::move(changeset));
+  if (!contents) return store_failed(kContents, contents.error().value);
   kept.contents = std::move(*contents);
   return kept;
 }

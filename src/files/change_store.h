@@ -60,9 +60,10 @@ struct ListedChangeset {
   std::string id;
   Changeset changeset;
   std::uint64_t size = 0;  // bytes of the new contents
+  std::string damage;      // why nothing is known of it but its id; else empty
 };
 
-enum class ChangesetUse { reading, working };
+enum class ChangesetUse { reading, working, discarding };
 
 class ChangeStore {
  public:
@@ -74,10 +75,11 @@ class ChangeStore {
 
   Result<NewChangeset> begin() const;
 
-  // The oldest first. Damaged ones are left out.
+  // The oldest first; before them those that are damaged.
   std::vector<ListedChangeset> list() const;
 
-  // Errors: no_changes; bad_changes, when another process works on it, or when it is damaged.
+  // Errors: no_changes; bad_changes, when another process works on it, or when it is damaged. To be discarded, what
+  // can't be read of it is empty.
   Result<KeptChangeset> take(std::string_view id, ChangesetUse use) const;
 
   // What is left of a set: an empty one is removed. Errors: bad_changes.

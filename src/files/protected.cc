@@ -64,6 +64,8 @@ std::string name_key(std::string_view name) {
     }
     name.remove_prefix(step.length);
   }
+  // The streams of a file or folder that NTFS has under its own name too.
+  key.erase(std::min({key.find("::$"), key.find(":$i30:$"), key.size()}));
   key.erase(key.find_last_not_of(". ") + 1);
   return key == "git~1" ? ".git" : key;  // the short name that FAT and NTFS give to .git
 }

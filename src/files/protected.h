@@ -20,7 +20,7 @@ struct ProtectedRow {
 std::span<const ProtectedRow> protected_rows();
 
 // A name as the most forgiving file system compares it: in lower case, without characters that case-insensitive file
-// systems ignore, and without dots and spaces at its end.
+// systems ignore, and without dots, spaces and the names of streams at its end.
 std::string name_key(std::string_view name);
 
 // What stands for a folder `name` in the folder that `parent` stands for, where what lies in it is asked about: its

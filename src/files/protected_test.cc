@@ -37,13 +37,14 @@ TEST(Protected, EveryRowProtectsItself) {
 }
 
 TEST(Protected, SeesThroughWhatFileSystemsIgnore) {
-  for (const char* parent :
-       {".git", ".GIT", ".Git", ".g\u200cit", "\ufeff.git", ".git.", ".git ", ".git. .", "git~1", "GIT~1"}) {
+  for (const char* parent : {".git", ".GIT", ".Git", ".g\u200cit", "\ufeff.git", ".git.", ".git ", ".git. .", "git~1",
+                             "GIT~1", ".git::$INDEX_ALLOCATION", ".git :$I30:$INDEX_ALLOCATION"}) {
     EXPECT_TRUE(is_protected(parent, "hooks")) << parent;
   }
   EXPECT_TRUE(is_protected("", ".v\u017fcode"));       // LONG S is an s without its case
   EXPECT_TRUE(is_protected("", "lefthoo\u212A.yml"));  // KELVIN SIGN is a K
   EXPECT_TRUE(is_protected("", ".envrc\u00AD"));
+  EXPECT_TRUE(is_protected("", ".envrc::$DATA"));
 }
 
 TEST(Protected, LeavesOrdinaryNamesAlone) {
@@ -51,8 +52,9 @@ TEST(Protected, LeavesOrdinaryNamesAlone) {
     EXPECT_FALSE(is_protected(".git", name)) << name;
   }
   EXPECT_FALSE(is_protected("src", ".git", FileKind::folder));
-  for (const char* name : {".gitignore", ".gitattributes", "Makefile", "package.json", "envrc", ".env", "config",
-                           "hooks", "git", "...", "", ".", " ", "\xff", "a.code-workspace.txt"}) {
+  for (const char* name :
+       {".gitignore", ".gitattributes", "Makefile", "package.json", "envrc", ".env", "config", "hooks", "git", "...",
+        "::", ".envrc:1", ".git:x", "", ".", " ", "\xff", "a.code-workspace.txt"}) {
     EXPECT_FALSE(is_protected("src", name)) << name;
   }
 }

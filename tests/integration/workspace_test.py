@@ -189,6 +189,54 @@ class Workspace(WorkspaceCase):
         self.assertIn('added file "ma\\u200bin.c"\n', self.diff(id))
         self.assertIn('added "ma\\u200bin.c"\n', self.apply(id).text)
 
+        name = "a\u2800b\u2028c"
+        id = self.change(f"echo x > '{name}'")
+        self.assertIn('added file "a\\u2800b\\u2028c"\n', self.diff(id))
+
+    def kept(self, id: str) -> Path:
+        return self.folder / "state/belljar/changes" / id
+
+    def test_a_damaged_set_is_listed_and_can_be_discarded(self):
+        whole = self.change("echo whole > one")
+        for damage in (lambda set: (set / "changes.json").write_text("{"), lambda set: (set / "changes.json").unlink(),
+                       lambda set: shutil.rmtree(set) or set.mkdir(0o700)):
+            id = self.change("echo new > two")
+            damage(self.kept(id))
+            row = next(row for row in self.sets() if row["id"] == id)
+            self.assertTrue(row["damage"])
+            self.assertEqual((row["changes"], self.sets()[-1]["id"], self.sets()[-1]["damage"]), ([], whole, None))
+            self.assertRegex(self.changes("list").text, f"(?m)^{id} .*belljar changes discard {id} removes them$")
+            self.changes("diff", id, status=125)
+            self.apply(id, status=125)
+            self.assertEqual(self.changes("discard", id).text, f"discarded {id}\n")
+            self.assertEqual([row["id"] for row in self.sets()], [whole])
+
+    def test_what_was_kept_is_checked(self):
+        id = self.change("echo new one > one; echo new two > two; echo new three > three")
+        contents = {row["path"]: self.kept(id) / "contents" / row["sha256"] for row in self.sets()[-1]["changes"]}
+        contents["one"].write_text("bad one\n")
+        contents["two"].unlink()
+        shown = self.diff(id)
+        self.assertIn("one: not shown: its kept content is damaged (", shown)
+        self.assertIn("two: not shown: its new content is not kept any more (", shown)
+        self.assertIn("+new three\n", shown)
+        ended = self.apply(id, status=125)
+        self.assertIn('not applied: "one": its kept content is damaged', ended.err.decode())
+        self.assertIn('not applied: "two": its new content is not kept any more', ended.err.decode())
+        self.assertEqual(((self.work / "one").read_text(), (self.work / "two").exists()), ("one\n", False))
+        self.assertEqual((self.work / "three").read_text(), "new three\n")
+
+    def test_a_diff_says_why_it_shows_nothing(self):
+        id = self.change("echo new > one; echo new > run.sh; chmod +x run.sh; rm src/main.c")
+        (self.work / "one").unlink()
+        (self.work / "run.sh").write_bytes(b"x" * (5 << 20))
+        (self.work / "src/main.c").unlink()
+        (self.work / "src/main.c").mkdir()
+        shown = self.diff(id)
+        self.assertIn("one: not shown: the file is not on the host any more (", shown)
+        self.assertIn("run.sh: not shown: the file on the host is too large (", shown)
+        self.assertIn("src/main.c: not shown: there is no plain file on the host any more (", shown)
+
     def test_diff_without_the_folder(self):
         id = self.change("echo changed > one; echo new > added; rm run.sh")
         self.work.rename(self.folder / "moved")
