@@ -48,7 +48,7 @@ Result<Calibration> calibrate_as_asked(const CalibrateRequest& request) {
   const CalibrationOptions options{request.percentile_hundredths, request.factor,
                                    request.force ? SmallSample::accept : SmallSample::refuse};
   Calibration calibration = calibrate(runs, options);
-  TRY_VOID(check_enough(calibration, request.profile, fewer_runs_remedy()));
+  TRY_VOID(check_enough(calibration, request.profile, fewer_runs_remedy(calibration)));
   return calibration;
 }
 

@@ -84,20 +84,22 @@ std::string runs_sentence(const Calibration& calibration, const CalibrationTitle
 
 std::string certainty_sentence(const LimitCalibration& limit, const Calibration& calibration) {
   if (limit.row->unit == LimitUnit::millicpus || limit.sample_size() == 0) return "";
-  const std::string name = percentile_text(calibration.options.percentile);
+  const std::string name = percentile_name(calibration.options.percentile);
   const int certainty = static_cast<int>(100 * kCalibrationCertainty);
   if (limit.at_least) {
     return fmt::format(
-        "The {}th percentile is at least {}: more runs were struck than it leaves out, and these count with the limit "
+        "The {} percentile is at least {}: more runs were struck than it leaves out, and these count with the limit "
         "that each had.",
         name, amount(limit, limit.at_least));
   }
-  std::string out = fmt::format("The {}th percentile is {}", name, amount(limit, limit.percentile));
+  std::string out = fmt::format("The {} percentile is {}", name, amount(limit, limit.percentile));
   if (limit.lower && limit.lower == limit.upper) return out + fmt::format(", with {} % certainty.", certainty);
   if (limit.lower && limit.upper) {
     return out + fmt::format("; with {} % certainty each, it is at least {} and at most {}.", certainty,
                              amount(limit, limit.lower), amount(limit, limit.upper));
   }
+  if (limit.upper)
+    return out + fmt::format("; with {} % certainty it is at most {}.", certainty, amount(limit, limit.upper));
   if (limit.lower) out += fmt::format("; with {} % certainty it is at least {}", certainty, amount(limit, limit.lower));
   if (limit.sample_size() >= calibration.runs_needed) {
     return out + ". The runs that were struck leave it without a bound from above.";
@@ -137,8 +139,8 @@ std::string replay_sentence(const Calibration& calibration) {
 
 std::string calibration_text(const Calibration& calibration, const CalibrationTitle& title) {
   std::string out = runs_sentence(calibration, title) + "\n" +
-                    fmt::format("Proposals are {} times the {}th percentile, rounded up.\n\n",
-                                calibration.options.factor, percentile_text(calibration.options.percentile));
+                    fmt::format("Proposals are {} times the {} percentile, rounded up.\n\n", calibration.options.factor,
+                                percentile_name(calibration.options.percentile));
   out += table(calibration);
   for (const LimitCalibration& limit : calibration.limits) out += limit_part(limit, calibration);
   out += untold_limits(calibration);
@@ -147,8 +149,8 @@ std::string calibration_text(const Calibration& calibration, const CalibrationTi
 
 std::string calibration_policy(const Calibration& calibration, const CalibrationTitle& title) {
   std::string out = fmt::format(
-      "# Written by belljar calibrate on {}.\n# {}\n# {} times the {}th percentile.\n\n[limits]\n", title.made_at,
-      runs_sentence(calibration, title), calibration.options.factor, percentile_text(calibration.options.percentile));
+      "# Written by belljar calibrate on {}.\n# {}\n# {} times the {} percentile.\n\n[limits]\n", title.made_at,
+      runs_sentence(calibration, title), calibration.options.factor, percentile_name(calibration.options.percentile));
   for (const LimitCalibration& limit : calibration.limits) {
     if (!limit.proposal) continue;
     const std::string use =

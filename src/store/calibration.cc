@@ -261,7 +261,8 @@ Calibration calibrate(const std::vector<RecordedUses>& runs, const CalibrationOp
   return calibration;
 }
 
-std::string fewer_runs_remedy() {
+std::string fewer_runs_remedy(const Calibration& calibration) {
+  if (calibration.options.percentile <= kP90) return "record more, or give --force";
   return fmt::format("record more, give --force, or take a lower --percentile ({} runs are enough for the 90th)",
                      observations_needed(kP90, kCalibrationCertainty));
 }
@@ -274,9 +275,9 @@ Result<void> check_enough(const Calibration& calibration, const std::string& pro
   }
   return fail(
       ErrorCode::too_few_runs,
-      fmt::format("the {} recorded runs of {} are too few: only {} bound the {}th percentile from above with {} % "
+      fmt::format("the {} recorded runs of {} are too few: only {} bound the {} percentile from above with {} % "
                   "certainty; {}",
-                  calibration.runs, profile, calibration.runs_needed, percentile_text(calibration.options.percentile),
+                  calibration.runs, profile, calibration.runs_needed, percentile_name(calibration.options.percentile),
                   kCalibrationCertainty * 100, remedy));
 }
 
@@ -309,6 +310,14 @@ std::string percentile_text(PercentileHundredths percentile) {
   text.erase(text.find_last_not_of('0') + 1);
   if (text.ends_with('.')) text.pop_back();
   return text;
+}
+
+std::string percentile_name(PercentileHundredths percentile) {
+  constexpr unsigned kWhole = 100;
+  const unsigned number = percentile / kWhole;
+  const bool is_regular = percentile % kWhole != 0 || number / 10 == 1;
+  const unsigned last = is_regular ? 0 : number % 10;
+  return percentile_text(percentile) + (last == 1 ? "st" : last == 2 ? "nd" : last == 3 ? "rd" : "th");
 }
 
 }  // namespace belljar

@@ -90,7 +90,7 @@ Calibration calibrate(const std::vector<RecordedUses>& runs, const CalibrationOp
 Result<void> check_enough(const Calibration& calibration, const std::string& profile, std::string_view remedy);
 
 // What a user of `belljar calibrate` can.
-std::string fewer_runs_remedy();
+std::string fewer_runs_remedy(const Calibration& calibration);
 
 // `limits` with the proposals in place of those that nobody named.
 Limits with_proposals(Limits limits, const Calibration& calibration);
@@ -100,5 +100,8 @@ std::string calibration_to_json(const Calibration& calibration, const std::strin
 
 // A percentile as people write it: "99", "99.5".
 std::string percentile_text(PercentileHundredths percentile);
+
+// And in a sentence: "99th", "1st".
+std::string percentile_name(PercentileHundredths percentile);
 
 }  // namespace belljar

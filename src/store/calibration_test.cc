@@ -308,6 +308,13 @@ TEST(Percentiles, AsPeopleWriteThem) {
   EXPECT_EQ(percentile_text(9950), "99.5");
   EXPECT_EQ(percentile_text(9999), "99.99");
   EXPECT_EQ(percentile_text(5000), "50");
+  EXPECT_EQ(percentile_name(100), "1st");
+  EXPECT_EQ(percentile_name(2200), "22nd");
+  EXPECT_EQ(percentile_name(9300), "93rd");
+  EXPECT_EQ(percentile_name(1100), "11th");
+  EXPECT_EQ(percentile_name(1200), "12th");
+  EXPECT_EQ(percentile_name(9150), "91.5th");
+  EXPECT_EQ(percentile_name(9900), "99th");
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -20,12 +21,14 @@ constexpr std::chrono::milliseconds kPatience{10'000};
 constexpr int kLogPagesMax = 100;
 
 // What to do about a failure; empty where there is nothing that a user could. https://sqlite.org/rescode.html
-std::string_view remedy(int code) {
+std::string_view remedy(int code, std::string_view file) {
+  struct stat status{};
+  const bool is_link = ::lstat(std::string(file).c_str(), &status) == 0 && S_ISLNK(status.st_mode);
   switch (code & 0xFF) {  // the rest of an extended code says more of the place in SQLite
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
     case SQLITE_ERROR:  // a table that is not there: another program's database
-      return "move the file away to begin anew";
+      return is_link ? "it is a symbolic link; remove that to begin anew" : "move the file away to begin anew";
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       return "another process has held it for ten seconds; end that one, or wait";
@@ -50,7 +53,7 @@ std::unexpected<Error> failed(sqlite3* connection, std::string_view file, std::s
   const bool is_of_system = (code & 0xFF) == SQLITE_CANTOPEN || (code & 0xFF) == SQLITE_IOERR;
   std::string message = fmt::format("the record of runs {} can't be {}: {}", file, done, ::sqlite3_errmsg(connection));
   if (is_of_system && error != 0) message += fmt::format(" ({})", errno_text(error));
-  if (const std::string_view advice = remedy(code); !advice.empty()) message += fmt::format("; {}", advice);
+  if (const std::string_view advice = remedy(code, file); !advice.empty()) message += fmt::format("; {}", advice);
   return fail(ErrorCode::store_failed, std::move(message));
 }
 
@@ -78,10 +81,18 @@ int empty_log(void*, sqlite3* connection, const char* name, int pages) {
   return SQLITE_OK;
 }
 
+Result<void> check_is_no_pipe(const std::string& file) {
+  struct stat status{};
+  if (::stat(file.c_str(), &status) != 0 || S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) return {};
+  return fail(ErrorCode::store_failed,
+              fmt::format("the record of runs {} can't be opened: it is no plain file; remove it to begin anew", file));
+}
+
 // So that only its owner can read it, whatever the umask; the files that SQLite puts beside it get the same mode.
 Result<void> create_private(const std::string& file) {
   const auto made = open_at(AT_FDCWD, file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (made || made.error().value == EEXIST) return {};
+  if (made) return {};
+  if (made.error().value == EEXIST) return check_is_no_pipe(file);
   return fail(ErrorCode::store_failed,
               fmt::format("the record of runs {} can't be made: {}; set XDG_STATE_HOME to a folder that you can write",
                           file, errno_text(made.error().value)));
@@ -89,13 +100,13 @@ Result<void> create_private(const std::string& file) {
 
 // The write-ahead log lets readers go on while one writes, and keeps what was committed when a process is killed.
 // Changing to it can answer "busy" at once where others do the same (no wait_for_lock), hence the tries.
-Result<void> use_log(sqlite3* connection) {
+Result<void> use_log(sqlite3* connection, const std::string& file) {
   const auto end = std::chrono::steady_clock::now() + kPatience;
   while (true) {
     const int code = ::sqlite3_exec(connection, "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
     if (code == SQLITE_OK) return {};
     if (code != SQLITE_BUSY || std::chrono::steady_clock::now() >= end) {
-      return failed(connection, file_of(connection), "opened");
+      return failed(connection, file, "opened");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
@@ -159,7 +170,7 @@ std::string Statement::text(int column) const {
 }
 
 Result<Database> Database::open(const std::string& file, DatabaseMode mode) {
-  if (mode == DatabaseMode::create) TRY_VOID(create_private(file));
+  TRY_VOID(mode == DatabaseMode::create ? create_private(file) : check_is_no_pipe(file));
   sqlite3* connection = nullptr;
   const int code = ::sqlite3_open_v2(file.c_str(), &connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   Database database(connection);
@@ -170,7 +181,7 @@ Result<Database> Database::open(const std::string& file, DatabaseMode mode) {
   ::sqlite3_db_config(connection, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   ::sqlite3_db_config(connection, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   ::sqlite3_wal_hook(connection, empty_log, nullptr);
-  TRY_VOID(use_log(connection));
+  TRY_VOID(use_log(connection, file));
   // Only a power cut can lose the last runs then, and even that does not harm the database.
   TRY_VOID(database.execute("PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON"));
   return database;

@@ -306,6 +306,10 @@ TEST_F(StoreTest, SaysWhatItCanNotUse) {
   EXPECT_EQ(others, what + " can't be used: no such table: runs; move the file away to begin anew");
   EXPECT_EQ(refusal([&] { std::ofstream(file_) << std::string(5000, 'x'); }),
             what + " can't be opened: file is not a database; move the file away to begin anew");
+  EXPECT_EQ(refusal([&] { std::filesystem::create_symlink("/etc/hostname", file_); }),
+            what + " can't be opened: file is not a database; it is a symbolic link; remove that to begin anew");
+  EXPECT_EQ(refusal([&] { ::mkfifo(file_.c_str(), 0600); }),
+            what + " can't be opened: it is no plain file; remove it to begin anew");
 }
 
 TEST_F(StoreTest, RefusesANewerForm) {

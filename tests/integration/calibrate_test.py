@@ -67,6 +67,18 @@ class Proposals(CalibrateCase):
         self.assert_refused(self.run_in("--limits", "auto:p", "--", "true"), 125, "299")
         self.assertIn("3 runs are too few to bound it from above", self.belljar("calibrate", "--profile", "p", "--force").text)
         self.assertEqual(self.calibrate("--force")["runs"], 3)
+        self.assertIn("29 runs are enough for the 90th", self.belljar("calibrate", "--profile", "p").err.decode())
+        lower = self.belljar("calibrate", "--profile", "p", "--percentile", "80").err.decode()
+        self.assertIn("record more, or give --force", lower)
+        self.assertNotIn("90th", lower)
+
+    def test_low_percentiles_are_bounded_from_above(self):
+        self.repeat(3, "--profile", "p", "--", "true")
+        for percentile, name in (("1", "1st"), ("22", "22nd"), ("30", "30th")):
+            text = self.belljar("calibrate", "--profile", "p", "--percentile", percentile).text
+            self.assertIn(f"times the {name} percentile", text)
+            self.assertIn("certainty it is at most", text)
+            self.assertNotIn("struck", text)
 
     def test_unknown_profiles(self):
         self.assert_refused(self.belljar("calibrate", "--profile", "p"), 125, "no run has been recorded")
