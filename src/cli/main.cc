@@ -1,6 +1,9 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <string_view>
 
 #include "cli/commands.h"
 
@@ -15,10 +18,21 @@ void take_missing_descriptors() {
   }
 }
 
+// A stack that is too small is a fault of memory, at the first call that needs more (getrlimit(2)).
+void check_stack() {
+  constexpr rlim_t kStackBytesLeast = 256 << 10;
+  constexpr std::string_view kMessage = "belljar: the stack limit (ulimit -s) is too small; 256 KiB is the least\n";
+  rlimit stack{};
+  if (::getrlimit(RLIMIT_STACK, &stack) != 0 || stack.rlim_cur >= kStackBytesLeast) return;
+  (void)!::write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  ::_exit(125);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   take_missing_descriptors();
+  check_stack();
   ::signal(SIGXFSZ, SIG_IGN);  // a write past the caller's RLIMIT_FSIZE is to fail with EFBIG, and so with a message
   const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
   return belljar::command_line(arguments.subspan(arguments.empty() ? 0 : 1));  // argv may be empty: execve(2)

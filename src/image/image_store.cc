@@ -234,7 +234,7 @@ std::optional<ImageRecord> ImageStore::find_path(const SourceIdentity& identity)
 }
 
 Result<Fd> ImageStore::open_record_file(const std::string& file) const {
-  auto opened = open_at(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW);
+  auto opened = open_at(folder_.get(), file.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
   if (opened) return std::move(*opened);
   return fail(ErrorCode::unknown_image, fmt::format("{}: {}", file, errno_text(opened.error().value)));
 }

@@ -275,7 +275,9 @@ Result<void> RunPolicy::add_collect_text(std::string_view text, std::string_view
   // The folder on the host may hold colons; in SRC, ? stands for one.
   const std::size_t colon = text.find(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == text.size()) {
-    return bad(where, fmt::format("{} names no files to collect; write SRC:DST, such as /out:./results", quote(text)));
+    const bool has_source = colon != 0 && !text.empty();
+    const char* const missing = has_source ? "no folder for the files that it collects" : "no files to collect";
+    return bad(where, fmt::format("{} names {}; write SRC:DST, such as /out:./results", quote(text), missing));
   }
   CollectSpec collect{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1))};
   collect = TRY(checked_collect(std::move(collect), where));

@@ -167,7 +167,7 @@ class Collect(Case):
         self.write("file", "x")
         for value, *words in (("/usr/share:./r", "read-only image"), ("/bin:./r", "read-only image"), ("/app/x:./r", "read-only image"),
                               ("/data/x:./r", "mounted from the host"), ("/proc/1:./r", "/proc"), ("/dev/shm:./r", "/dev"),
-                              ("/out", "SRC:DST"), ("/*/x:./r", "/tmp/*.png"), ("/out:./link", "symbolic link"),
+                              ("/out", "names no folder", "SRC:DST"), ("/out:", "names no folder"), (":./r", "names no files"), ("/*/x:./r", "/tmp/*.png"), ("/out:./link", "symbolic link"),
                               ("/out:./link/x", "symbolic link"), ("/out:./file", "not a folder"), ("/out:./a/b", "missing")):
             with self.subTest(value=value):
                 ended = self.run_in("--mount", f"{self.folder}:/data", "--collect", value, "--", "true")

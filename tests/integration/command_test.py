@@ -121,6 +121,13 @@ class BadInput(Case):
         self.assert_refused(self.run_in("--status-fd", str(fd), "--", "true", pass_fds=[fd]), 125, "--status-fd")
         os.close(fd)
 
+    def test_a_stack_that_is_too_small(self):
+        for size, status in ((64, 125), (256, 0)):
+            argv = ["/bin/sh", "-c", f'ulimit -s {size}; exec "$@"', "sh", *self.argv("run", "--", "true")]
+            ended = subprocess.run(argv, env=self.environment(), cwd=self.folder, capture_output=True, text=True, timeout=60)
+            self.assertEqual(ended.returncode, status, ended)
+            self.assertRegex(ended.stderr, r"^belljar: the stack limit \(ulimit -s\) is too small.*\n$" if status else "^$")
+
     def test_nothing_to_run(self):
         self.refused(words=["nothing to run"])
         self.refused("--", words=["nothing to run"])
@@ -274,6 +281,17 @@ class Records(Case):
         for status in ("timeout", "output", "memory"):
             if status in seen:
                 self.assertEqual((seen[status]["exit_code"], seen[status]["signal"], seen[status].exit_status), (None, 9, 124), status)
+
+    def test_nobody_reads_the_record(self):
+        began = time.monotonic()
+        process = self.start("run", "--json", "--timeout", "90s", "--", "sleep", "60")
+        process.stdout.close()
+        with process:
+            said = process.stderr.read().decode()
+            self.assertEqual(process.wait(30), 141, said)
+        self.assertIn("stopped because the reader of its output went away", said)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertEqual(cgroups_of(process.pid), [])
 
     def test_cancelled(self):
         process = self.start("run", "--json", "--", "sh", "-c", "echo partial; sleep 30")

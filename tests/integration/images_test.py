@@ -510,6 +510,9 @@ class Store(ImageCase):
         (self.store / "names/app").write_text("{bad")
         self.assertRegex(self.images("ls").text, r"(?m)^app +damaged: .*/names/app is no record of an image .*; load the image again$")
         self.assertIn("damage", json.loads(self.images("ls", "--json").text)["images"][0])
+        os.mkfifo(self.store / "names/pipe")
+        self.assertRegex(self.images("ls", patience=20).text, r"(?m)^pipe +damaged: .*/names/pipe is no record of an image")
+        (self.store / "names/pipe").unlink()
         for command in (("run", "--image", "app", "--", "true"), ("image", "inspect", "app")):
             self.assert_refused(self.belljar(*command), 125, "/names/app is no record of an image")
         self.load("app", self.work / "image.tar")
