@@ -240,7 +240,7 @@ void read_kernel_end(const InitPlan& plan, const KernelParts& parts, Frame* fram
   frame->written_inodes = std::min<std::uint64_t>(end.tmp_inodes, std::strtoull(plan.tmp_inodes, nullptr, 10));
   frame->bytes_full = end.tmp_was_full != 0 ? 1 : 0;
   frame->inodes_full = end.tmp_inodes_were_full != 0 ? 1 : 0;
-  frame->tasks_peak = std::min<std::uint64_t>(end.tasks_peak, plan.kernel_tasks);
+  frame->tasks_peak = static_cast<std::uint32_t>(std::min<std::uint64_t>(end.tasks_peak, plan.kernel_tasks));
   frame->task_refusals = end.task_refusals;
   frame->file_refused = end.file_refusals != 0 && plan.file_size > 0 ? 1 : 0;
   const std::uint32_t kind = end.kind.load();
