@@ -328,6 +328,15 @@ TEST_F(WorkspaceTest, ADamagedSetIsSaid) {
   const std::string id = keep(WorkspaceView::overlay).id;
   state_.write("changes/" + id + "/changes.json", "{");
   EXPECT_EQ(store_->take(id, ChangesetUse::reading).error().code, ErrorCode::bad_changes);
+  const std::vector<ListedChangeset> listed = store_->list();
+  ASSERT_EQ(listed.size(), 1u);
+  EXPECT_EQ(listed[0].id, id);
+  EXPECT_NE(listed[0].damage, "");
+  {
+    const auto kept = store_->take(id, ChangesetUse::discarding);
+    ASSERT_TRUE(kept) << kept.error().message;
+    EXPECT_TRUE(store_->remove(*kept));
+  }
   EXPECT_THAT(store_->list(), IsEmpty());
 }
 
