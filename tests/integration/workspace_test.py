@@ -199,7 +199,7 @@ class Workspace(WorkspaceCase):
     def test_a_damaged_set_is_listed_and_can_be_discarded(self):
         whole = self.change("echo whole > one")
         for damage in (lambda set: (set / "changes.json").write_text("{"), lambda set: (set / "changes.json").unlink(),
-                       lambda set: shutil.rmtree(set) or set.mkdir(0o700)):
+                       lambda set: [shutil.rmtree(found) if found.is_dir() else found.unlink() for found in set.iterdir()]):
             id = self.change("echo new > two")
             damage(self.kept(id))
             row = next(row for row in self.sets() if row["id"] == id)
