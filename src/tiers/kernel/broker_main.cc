@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,11 +85,21 @@ int run(std::span<const std::string> folders) {
     std::thread([&] { follow_window(shared); }).detach();
   }
   std::thread input([&] { carry_input(shared); });
-  std::thread output([&] { carry_output(shared, kernel::shm::kStdout); });
-  std::thread errors([&] { carry_output(shared, kernel::shm::kStderr); });
+  std::atomic<std::uint32_t> carrying = 2;
+  const auto carry = [&](kernel::shm::StreamIndex index) {
+    carry_output(shared, index);
+    carrying.fetch_sub(1);
+    wake(carrying);
+  };
+  std::thread output(carry, kernel::shm::kStdout);
+  std::thread errors(carry, kernel::shm::kStderr);
   if (!confine_self()) return kEndedOtherwise;
   serve(shared, files);
-  shared.wake_streams();
+  // Again and again: what the two sleep on stays as it is, so one that is only on its way to sleep misses a wake-up.
+  for (std::uint32_t left = carrying.load(); left != 0; left = carrying.load()) {
+    shared.wake_streams();
+    sleep_on(carrying, left, std::chrono::milliseconds(10));
+  }
   keeper.stop();
   output.join();
   errors.join();

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <climits>
@@ -24,6 +25,11 @@ void Shared::wake_streams() const {
 
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen) {
   ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+}
+
+void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::milliseconds longest) {
+  const timespec limit{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(longest).count()};
+  ::syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
 void wake(std::atomic<std::uint32_t>& word) {

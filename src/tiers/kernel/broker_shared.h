@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "kernel/broker/rings_shm.h"
@@ -32,6 +33,8 @@ class Shared {
 
 // futex(2), shared between processes: sleeps while `word` is `seen`; wakes all who do.
 void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen);
+// Less than a second of it.
+void sleep_on(std::atomic<std::uint32_t>& word, std::uint32_t seen, std::chrono::milliseconds longest);
 void wake(std::atomic<std::uint32_t>& word);
 
 // Ends this process as the program did.
