@@ -58,7 +58,7 @@ class Scribble(Case):
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             endings = collections.Counter(pool.map(self.scribble, range(SEED, SEED + TIMES)))
         print(f"scribble: {dict(endings)}", flush=True)
-        self.assertGreater(TIMES - endings["ok"], TIMES / 2, "the guest did not reach the kernel's memory")
+        self.assertGreater(TIMES - endings["ok"], TIMES / 4, "the guest did not reach the kernel's memory")
         if before is not None:
             self.assertEqual(crashes() - before, set())
         self.assertEqual(self.sh("echo alive", "--isolation", "kernel"), "alive\n")
