@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <new>
 
 #include "egress/client_hello.h"
 #include "egress/socket_address.h"
@@ -145,6 +146,8 @@ void Connection::look_at_first_bytes() {
       return wait_for_first_bytes();
     case HttpGuess::yes:
       return start_http();
+    case HttpGuess::disguised:
+      return refuse_malformed("it begins like HTTP, but not as every server reads it");
     case HttpGuess::version_2:
       return refuse_malformed("HTTP/2 without TLS hides its requests");
     case HttpGuess::no:
@@ -154,6 +157,7 @@ void Connection::look_at_first_bytes() {
   if (services_.allowlist.must_see_requests(host_, port_)) {
     return refuse_malformed("only rules with methods or paths allow it, and this is not HTTP");
   }
+  if (must_inspect(Transport::plain)) return refuse_malformed("a secret goes there over HTTP, and this is not HTTP");
   start_opaque();
 }
 
@@ -249,6 +253,17 @@ void Connection::say_last_words(std::string text) {
 // --- Bytes --------------------------------------------------------------------------------------------------------
 
 void Connection::wake(std::uint32_t events, unsigned tag) {
+  try {
+    act_on(events, tag);
+  } catch (const std::bad_alloc&) {
+    inspection_.reset();
+    reset();
+    services_.audit.refuse(target_text(), {.reason = "the memory for connections is used up",
+                                           .hint = "read what comes, or have fewer connections at once"});
+  }
+}
+
+void Connection::act_on(std::uint32_t events, unsigned tag) {
   Interest& interest = tag == kClient ? client_interest_ : upstream_interest_;
   interest.may_have_bytes = interest.may_have_bytes || (events & ~EPOLLOUT) != 0;
   if (tag == kUpstream && !is_connected_) {

@@ -55,6 +55,7 @@ class Connection final : public Waiter {
   void close();
 
  private:
+  void act_on(std::uint32_t events, unsigned tag);
   static constexpr unsigned kClient = 0;  // tags
   static constexpr unsigned kUpstream = 1;
   enum class Entry { redirected, connect, socks, absolute };  // by which the program came

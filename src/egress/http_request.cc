@@ -69,6 +69,15 @@ std::string_view check_unique(const HttpHead& head) {
   return {};
 }
 
+// In any case of letters.
+bool names_http(std::string_view line) {
+  constexpr std::string_view kName = "http/";
+  for (std::size_t at = 0; at + kName.size() <= line.size(); ++at) {
+    if (equal_without_case(line.substr(at, kName.size()), kName)) return true;
+  }
+  return false;
+}
+
 RequestReader::Event broken(std::string_view reason) {
   return {.kind = RequestReader::Kind::broken, .reason = reason};
 }
@@ -106,14 +115,21 @@ std::optional<std::string_view> HttpHead::header(std::string_view name) const {
 
 HttpGuess guess_http(std::string_view bytes) {
   constexpr std::string_view kVersion2 = "PRI * HTTP/2";
-  if (bytes.size() >= kVersion2.size() && bytes.starts_with(kVersion2)) return HttpGuess::version_2;
-  std::size_t method = 0;
-  while (method < bytes.size() && is_method_character(bytes[method])) ++method;
-  if (method == bytes.size()) return method <= kMethodBytesMax ? HttpGuess::maybe : HttpGuess::no;
-  if (method == 0 || method > kMethodBytesMax || bytes[method] != ' ') return HttpGuess::no;
-  const std::size_t end = bytes.find('\n');
+  if (bytes.starts_with(kVersion2)) return HttpGuess::version_2;
+  // Servers skip empty lines before a request (RFC 9112, section 2.2), and some take any word for a method.
+  const std::size_t begin = std::min(bytes.find_first_not_of("\r\n"), bytes.size());
+  const std::string_view text = bytes.substr(begin);
+  const std::size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  if (!std::ranges::all_of(line, [](char c) { return c == '\r' || is_value_character(c); })) return HttpGuess::no;
+  const auto method = static_cast<std::size_t>(std::ranges::find_if_not(line, is_token_character) - line.begin());
+  const bool has_blank = method < line.size() && (line[method] == ' ' || line[method] == '\t');
+  if (method > kMethodBytesMax || (method < line.size() && (method == 0 || !has_blank))) return HttpGuess::no;
   if (end == std::string_view::npos) return bytes.size() <= kHttpHeadBytesMax ? HttpGuess::maybe : HttpGuess::no;
-  return bytes.substr(0, end).find(" HTTP/") == std::string_view::npos ? HttpGuess::no : HttpGuess::yes;
+  if (!has_blank || !names_http(line.substr(method))) return HttpGuess::no;
+  const bool is_plain = begin == 0 && line[method] == ' ' && line.find(" HTTP/") != std::string_view::npos &&
+                        std::ranges::all_of(line.substr(0, method), is_method_character);
+  return is_plain ? HttpGuess::yes : HttpGuess::disguised;
 }
 
 RequestReader::Event RequestReader::next(std::string_view input) {

@@ -139,6 +139,15 @@ TEST(HttpGuess, TellsHttpFromTheRest) {
   EXPECT_EQ(guess_http("GET / HT"), HttpGuess::maybe);
   EXPECT_EQ(guess_http("GET / HTTP/1.1\r\n"), HttpGuess::yes);
   EXPECT_EQ(guess_http("GET /\r\n"), HttpGuess::no);
+  EXPECT_EQ(guess_http("\r\n"), HttpGuess::maybe);
+  EXPECT_EQ(guess_http("\r\nGET / HTTP/1.1\r\n"), HttpGuess::disguised);
+  EXPECT_EQ(guess_http("get / HTTP/1.1\r\n"), HttpGuess::disguised);
+  EXPECT_EQ(guess_http("GET1 / HTTP/1.1\r\n"), HttpGuess::disguised);
+  EXPECT_EQ(guess_http("GET\t/ HTTP/1.1\r\n"), HttpGuess::disguised);
+  EXPECT_EQ(guess_http("GET / http/1.1\r\n"), HttpGuess::disguised);
+  EXPECT_EQ(guess_http("get key\r\n"), HttpGuess::no);
+  EXPECT_EQ(guess_http(std::string_view("0032git-upload-pack /x\0host=y", 29)), HttpGuess::no);
+  EXPECT_EQ(guess_http("SSH-2.0-OpenSSH_9.2p1\r\n"), HttpGuess::no);
   EXPECT_EQ(guess_http("EHLO me\r\n"), HttpGuess::no);
   EXPECT_EQ(guess_http("PING\r\n"), HttpGuess::no);
   EXPECT_EQ(guess_http("\x16\x03\x01"), HttpGuess::no);

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "egress/flow.h"
 #include "egress/link.h"
@@ -82,7 +83,10 @@ void Server::wake(std::uint32_t /*events*/, unsigned tag) {
       receive_sockets(link_fd_);
       return;
     default:
-      accept_from(tag);
+      try {
+        accept_from(tag);
+      } catch (const std::bad_alloc&) {  // the connection was closed by it, and others may leave room for the next
+      }
   }
 }
 

@@ -64,7 +64,8 @@ def setUpModule() -> None:
     web.fill(root)
     web.serve(root, 443, context)
     Secrets.servers = folder
-    Secrets.processes = [web.start_api(folder, API, 443, tls=True), web.start_api(folder, API, 80, tls=False)]
+    Secrets.processes = [web.start_api(folder, API, 443, tls=True), web.start_api(folder, API, 80, tls=False),
+                         web.start_api(folder, API, 8080, tls=False)]
 
 
 def tearDownModule() -> None:
@@ -251,6 +252,45 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
         for how in [], ["--noproxy", "*"]:
             record = self.fetch("curl", "-sS", *how, "http://api.example.org/chunks", secret="API_KEY=file:{key}@http://api.example.org:Authorization: Bearer {{}}")
             self.check(record, "belljar-placeholder")
+
+    def test_disguised_http(self):
+        """What some servers read as a request and others do not: refused, on any port, with a secret and without."""
+        script = """
+import socket
+for first in b"\\r\\nGET / HTTP/1.1", b"get / HTTP/1.1", b"GET1 / HTTP/1.1", b"GET\\t/ HTTP/1.1", b"hello":
+    client = socket.create_connection(("api.example.org", 8080))
+    client.settimeout(10)
+    client.sendall(first + b"\\r\\nHost: evil.test\\r\\nAuthorization: Bearer of-its-own\\r\\n\\r\\n")
+    try: print(client.recv(12))
+    except OSError as error: print(type(error).__name__)
+"""
+        for secret in "", "API_KEY=file:{key}@http://api.example.org:8080:Authorization: Bearer {{}}":
+            with self.subTest(secret=secret):
+                record = self.fetch(script=script, secret=secret, allow="api.example.org:8080")
+                refused = ["ConnectionResetError"] * 4 + (["ConnectionResetError"] if secret else ["b'HTTP/1.1 400'"])
+                self.assertEqual(record["stdout"].splitlines(), refused, str(record["denials"]) + record["stderr"])
+                self.assertIn("it begins like HTTP, but not as every server reads it", [denial["rule"] for denial in record["denials"]])
+                self.assertEqual(self.requests(), [])
+
+    def test_downloads_that_nobody_reads(self):
+        script = """
+import socket, ssl
+context = ssl.create_default_context()
+clients = []
+for number in range(250):
+    try:
+        client = context.wrap_socket(socket.create_connection(("api.example.org", 443)), server_hostname="api.example.org")
+        client.sendall(b"GET /large?size=8000000 HTTP/1.1\\r\\nHost: api.example.org\\r\\n\\r\\n")
+        clients.append(client)
+    except OSError: pass
+print("tried")
+clients.clear()
+client = context.wrap_socket(socket.create_connection(("api.example.org", 443)), server_hostname="api.example.org")
+client.sendall(b"GET /echo HTTP/1.1\\r\\nHost: api.example.org\\r\\nAuthorization: x\\r\\n\\r\\n")
+print(client.recv(12))
+"""
+        record = self.fetch(script=script, flags=("--net-rate", "1000"))
+        self.assertEqual((record["status"], record["stdout"]), ("ok", "tried\nb'HTTP/1.1 200'\n"), record["stderr"] + str(record["denials"]))
 
     def test_methods_and_paths(self):
         policy = self.write("p.toml", f"""
