@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -212,6 +213,28 @@ class Forms(ImageCase):
                 self.assert_runs(name)
                 self.assertEqual(self.ok("--image", name), "upper")
                 self.assertIn("MADE=umoci\n", self.ok("--image", name, "--", "env"))
+
+    def test_what_podman_imports(self):
+        self.need("podman")
+        if os.geteuid() != 0:
+            return self.not_covered("images of podman as a user", "podman wants a range of /etc/subuid; as root it is tried")
+        store = tempfile.mkdtemp(prefix="belljar-", dir="/tmp")  # podman takes no runroot of more than 50 characters
+        self.addCleanup(shutil.rmtree, store)
+        podman = ["podman", "--root", f"{store}/root", "--runroot", f"{store}/run", "--storage-driver", "vfs"]
+        run = lambda *argv: subprocess.run([*podman, *argv], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # noqa: E731
+        tree = busybox_tree(self.work / "tree")
+        (tree / "etc/mark").write_text("upper")
+        subprocess.run(["tar", "-C", tree, "-cf", self.work / "tree.tar", "."], check=True)
+        run("import", "--change", 'CMD ["cat","/etc/mark"]', "--change", "ENV MADE=podman", self.work / "tree.tar", "base")
+        for kind in "docker-archive", "oci-archive":
+            with self.subTest(kind=kind):
+                saved = self.work / f"{kind}.tar"
+                run("save", "--format", kind, "--output", saved, "base")
+                saved.chmod(0o644)
+                self.load(kind, saved)
+                self.assert_runs(kind)
+                self.assertEqual(self.ok("--image", kind), "upper")
+                self.assertIn("MADE=podman\n", self.ok("--image", kind, "--", "env"))
 
 
 @root_only
