@@ -69,6 +69,17 @@ std::string_view check_unique(const HttpHead& head) {
   return {};
 }
 
+// Whether a word is a method, may become one, or is one with more behind it, in any case of letters: others belong to
+// protocols of their own, which are not to wait for a line's end.
+bool may_be_method(std::string_view word) {
+  constexpr std::string_view kMethods[] = {"get",     "head",    "post",  "put",   "delete",
+                                           "options", "connect", "trace", "patch", "query"};
+  return std::ranges::any_of(kMethods, [word](std::string_view method) {
+    const std::size_t size = std::min(word.size(), method.size());
+    return equal_without_case(word.substr(0, size), method.substr(0, size));
+  });
+}
+
 // In any case of letters.
 bool names_http(std::string_view line) {
   constexpr std::string_view kName = "http/";
@@ -125,10 +136,13 @@ HttpGuess guess_http(std::string_view bytes) {
   const auto method = static_cast<std::size_t>(std::ranges::find_if_not(line, is_token_character) - line.begin());
   const bool has_blank = method < line.size() && (line[method] == ' ' || line[method] == '\t');
   if (method > kMethodBytesMax || (method < line.size() && (method == 0 || !has_blank))) return HttpGuess::no;
+  const std::string_view word = line.substr(0, method);
+  const bool is_usual_word = std::ranges::all_of(word, is_method_character);
+  if (!is_usual_word && !may_be_method(word)) return HttpGuess::no;
   if (end == std::string_view::npos) return bytes.size() <= kHttpHeadBytesMax ? HttpGuess::maybe : HttpGuess::no;
   if (!has_blank || !names_http(line.substr(method))) return HttpGuess::no;
-  const bool is_plain = begin == 0 && line[method] == ' ' && line.find(" HTTP/") != std::string_view::npos &&
-                        std::ranges::all_of(line.substr(0, method), is_method_character);
+  const bool is_plain =
+      begin == 0 && is_usual_word && line[method] == ' ' && line.find(" HTTP/") != std::string_view::npos;
   return is_plain ? HttpGuess::yes : HttpGuess::disguised;
 }
 

@@ -146,6 +146,9 @@ TEST(HttpGuess, TellsHttpFromTheRest) {
   EXPECT_EQ(guess_http("GET\t/ HTTP/1.1\r\n"), HttpGuess::disguised);
   EXPECT_EQ(guess_http("GET / http/1.1\r\n"), HttpGuess::disguised);
   EXPECT_EQ(guess_http("get key\r\n"), HttpGuess::no);
+  EXPECT_EQ(guess_http("ge"), HttpGuess::maybe);
+  EXPECT_EQ(guess_http("hello"), HttpGuess::no);
+  EXPECT_EQ(guess_http("1 2"), HttpGuess::no);
   EXPECT_EQ(guess_http(std::string_view("0032git-upload-pack /x\0host=y", 29)), HttpGuess::no);
   EXPECT_EQ(guess_http("SSH-2.0-OpenSSH_9.2p1\r\n"), HttpGuess::no);
   EXPECT_EQ(guess_http("EHLO me\r\n"), HttpGuess::no);

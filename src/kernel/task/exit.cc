@@ -2,6 +2,7 @@
 
 #include <linux/futex.h>
 #include <sys/wait.h>
+
 #include <algorithm>
 
 #include "kernel/broker/broker_client.h"
