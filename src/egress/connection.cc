@@ -390,8 +390,11 @@ void Connection::count(std::uint64_t sent, std::uint64_t received) {
   active_ms_ = now_ms();
   services_.audit.add_bytes(row_, sent, received);
   if (services_.audit.bytes_total() <= services_.limits.bytes) return;
-  services_.audit.refuse(
-      target_text(), {.reason = fmt::format("the limit of {} bytes", services_.limits.bytes), .hint = "--net-size"});
+  end_at_limit(fmt::format("{} bytes in all", services_.limits.bytes), "--net-size");
+}
+
+void Connection::end_at_limit(std::string_view limit, std::string_view flag) {
+  services_.audit.refuse(target_text(), {.reason = fmt::format("the limit of {}", limit), .hint = std::string(flag)});
   reset();
 }
 
@@ -449,7 +452,13 @@ void Connection::check_time(std::uint64_t now) {
     return;
   }
   if (deadline_ms_ != 0 && now >= deadline_ms_) return reset();
-  if (is_connected_ && now - active_ms_ >= services_.limits.idle_ms) reset();
+  if (!is_connected_) return;
+  if (now - active_ms_ >= services_.limits.idle_ms) {
+    return end_at_limit(fmt::format("{} ms without a byte", services_.limits.idle_ms), "--net-idle");
+  }
+  if (now - begun_ms_ >= services_.limits.time_ms) {
+    end_at_limit(fmt::format("{} ms in all", services_.limits.time_ms), "--net-time");
+  }
 }
 
 }  // namespace belljar::egress

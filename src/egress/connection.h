@@ -145,6 +145,7 @@ class Connection final : public Waiter {
   void move_down();
   bool write_pending(int fd, std::string* pending, bool is_sent);
   void count(std::uint64_t sent, std::uint64_t received);
+  void end_at_limit(std::string_view limit, std::string_view flag);
   void update_interest();
   std::uint32_t wanted_of_client() const;
   std::uint32_t wanted_of_upstream() const;
@@ -188,6 +189,7 @@ class Connection final : public Waiter {
   std::uint64_t deadline_ms_ = 0;  // of the present step; 0: none
   std::uint64_t dial_deadline_ms_ = 0;
   std::uint64_t active_ms_ = 0;  // when bytes last moved
+  std::uint64_t begun_ms_ = now_ms();
 };
 
 }  // namespace belljar::egress

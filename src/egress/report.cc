@@ -104,6 +104,7 @@ std::string config_to_json(const EgressConfig& config) {
                     {"connections_per_second", config.limits.connections_per_second},
                     {"bytes", config.limits.bytes},
                     {"idle_ms", config.limits.idle_ms},
+                    {"time_ms", config.limits.time_ms},
                     {"run_as", config.run_as}});
 }
 
@@ -120,7 +121,8 @@ Result<EgressConfig> config_from_json(std::string_view text) {
   config.limits = {.connections = number_of(*json, "connections"),
                    .connections_per_second = number_of(*json, "connections_per_second"),
                    .bytes = number_of(*json, "bytes"),
-                   .idle_ms = number_of(*json, "idle_ms")};
+                   .idle_ms = number_of(*json, "idle_ms"),
+                   .time_ms = number_of(*json, "time_ms")};
   config.run_as = static_cast<unsigned>(number_of(*json, "run_as"));
   return config;
 }

@@ -20,6 +20,7 @@ struct EgressLimits {
   std::uint64_t connections_per_second = 0;  // more wait
   std::uint64_t bytes = 0;                   // both ways together
   std::uint64_t idle_ms = 0;                 // without a byte either way
+  std::uint64_t time_ms = 0;                 // of a connection, in all
 };
 
 struct EgressConfig {

@@ -14,16 +14,18 @@ TEST(Config, ComesBackAsItWas) {
   rule.methods = {"GET"};
   rule.paths = {"/v1/*"};
   rule.allow_private = true;
-  const EgressConfig config{.rules = {*parse_egress_rule("[2001:db8::7]", "x"), rule},
-                            .secrets = {*parse_secret_rule("K=fd:0@api.test:X-Key: a{}", "x")},
-                            .limits = {.connections = 3, .connections_per_second = 4, .bytes = 5, .idle_ms = 6},
-                            .run_as = 7};
+  const EgressConfig config{
+      .rules = {*parse_egress_rule("[2001:db8::7]", "x"), rule},
+      .secrets = {*parse_secret_rule("K=fd:0@api.test:X-Key: a{}", "x")},
+      .limits = {.connections = 3, .connections_per_second = 4, .bytes = 5, .idle_ms = 6, .time_ms = 8},
+      .run_as = 7};
   const auto back = config_from_json(config_to_json(config));
   ASSERT_TRUE(back);
   EXPECT_EQ(back->rules, config.rules);
   EXPECT_EQ(back->secrets, config.secrets);
   EXPECT_EQ(back->limits.connections, 3U);
   EXPECT_EQ(back->limits.idle_ms, 6U);
+  EXPECT_EQ(back->limits.time_ms, 8U);
   EXPECT_EQ(back->run_as, 7U);
   for (const char* text : {"", "[]", "{}", "{\"rules\":[1]}", "{\"rules\":[]}", "{\"rules\":[],\"secrets\":[1]}",
                            "{\"rules\":[{\"host\":\"a b\",\"ports\":[1]}]}", "{\"rules\":[{\"host\":\"a.test\"}]}",

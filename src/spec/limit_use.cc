@@ -134,6 +134,8 @@ void use_of_net_size(const Outcome& outcome, LimitUse& use) {
 
 void use_of_net_idle(const Outcome&, LimitUse&) {}
 
+void use_of_net_time(const Outcome&, LimitUse&) {}
+
 }  // namespace
 
 std::vector<LimitUse> limit_uses(const Outcome& outcome) {

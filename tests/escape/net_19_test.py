@@ -119,6 +119,23 @@ report(open=sum(is_open(client) for client in held))
                                       [*flags, "--net-idle", "500ms"], caller)
                 self.assertEqual(result.findings["end"], "ECONNRESET")
                 self.assertLess(time.monotonic() - start, 10)
+                self.assertEqual([(d["target"], d["rule"], d["hint"]) for d in result.record["denials"]],
+                                 [("allowed.example:81", "the limit of 500 ms without a byte", "--net-idle")])
+                busy = PROBE + """
+import time
+with socket.create_connection(("allowed.example", 81)) as client:
+    start, end = time.monotonic(), "open"
+    while end == "open" and time.monotonic() < start + 3:
+        try: client.sendall(b"x")
+        except OSError as e: end = "ended"
+        time.sleep(0.05)
+    report(end=end)
+"""
+                self.assertEqual(self.sandbox(busy, flags, caller).findings["end"], "open")
+                result = self.sandbox(busy, [*flags, "--net-time", "1s"], caller)
+                self.assertEqual(result.findings["end"], "ended")
+                self.assertEqual([(d["target"], d["rule"], d["hint"]) for d in result.record["denials"]],
+                                 [("allowed.example:81", "the limit of 1000 ms in all", "--net-time")])
                 # 20 at once, then 10 a second.
                 result = self.sandbox(PROBE + "import time\nt = time.monotonic()\nfor _ in range(40): get('allowed.example')\nreport(s=time.monotonic() - t)", [*flags, "--net-rate", "10"], caller)
                 self.assertGreater(result.findings["s"], 1.5)

@@ -375,13 +375,13 @@ class Limits(Case):
                                   "tmp_size_bytes": 50 << 20, "tmp_inodes": 65536, "open_files": 1024,
                                   "output_bytes": 1 << 20, "collect_file_bytes": 256 << 20, "collect_size_bytes": 1 << 30,
                                   "collect_entries": 65536, "workspace_entries": 262144,
-                                  "net_connections": 256, "net_rate": 100, "net_size_bytes": 4 << 30, "net_idle_ms": 300000})
+                                  "net_connections": 256, "net_rate": 100, "net_size_bytes": 4 << 30, "net_idle_ms": 300000, "net_time_ms": None})
 
     def test_limits_that_are_off(self):
         """They are no limits: named so everywhere, and what can't hold can't be required."""
         shown = self.belljar("policy", "show").text
         usage = self.belljar("run", "--help").text
-        for name in ("cpu_time", "fuel", "file_size", "read_rate", "write_rate"):
+        for name in ("cpu_time", "fuel", "file_size", "read_rate", "write_rate", "net_time"):
             flag = "--" + name.replace("_", "-")
             self.assertIn(f'# {name} = "off"  # the default\n', shown)
             self.assert_refused(self.run_in("--require", name, "--", "true"), 125, f"the limit {name} is off", flag)

@@ -35,7 +35,7 @@ USAGE_KEYS = {"cpu_user_ms", "cpu_system_ms", "cpu_throttled_ms", "fuel_used", "
 LIMIT_KEYS = {"memory_bytes", "swap_bytes", "cpus", "cpu_time_ms", "fuel", "tasks", "timeout_ms", "tmp_size_bytes",
               "tmp_inodes", "file_size_bytes", "read_rate_bytes", "write_rate_bytes", "open_files", "output_bytes",
               "workspace_entries", "collect_file_bytes", "collect_size_bytes", "collect_entries",
-              "net_connections", "net_rate", "net_size_bytes", "net_idle_ms"}
+              "net_connections", "net_rate", "net_size_bytes", "net_idle_ms", "net_time_ms"}
 STATUSES = {"ok", "error", "timeout", "cpu", "memory", "pids", "disk", "output", "signal", "cancelled", "denied", "tampered", "internal"}
 
 

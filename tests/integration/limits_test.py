@@ -116,6 +116,7 @@ ELSEWHERE = {
     "net_rate": "../escape/net_19_test.py",
     "net_size_bytes": "../escape/net_19_test.py",
     "net_idle_ms": "../escape/net_19_test.py",
+    "net_time_ms": "../escape/net_19_test.py",
 }
 
 

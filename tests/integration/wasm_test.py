@@ -213,6 +213,7 @@ ELSEWHERE = {
     "net_rate": "EachLimit.test_refused",
     "net_size_bytes": "EachLimit.test_refused",
     "net_idle_ms": "EachLimit.test_refused",
+    "net_time_ms": "EachLimit.test_refused",
 }
 IMPORT_EXIT = '(import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))'
 LOOP = "(loop $again (br $again))"
@@ -476,7 +477,7 @@ class EachLimit(WasmCase):
     def test_refused(self):
         module = self.module(modules.command(""))
         for name, value in (("workspace-entries", "5"), ("net-connections", "5"), ("net-rate", "5"), ("net-size", "5M"),
-                            ("net-idle", "5s")):
+                            ("net-idle", "5s"), ("net-time", "5s")):
             with self.subTest(name):
                 self.assert_refused(self.run_in("--isolation", "wasm", f"--{name}", value, module), 125, f"--{name}", "wasm")
 
@@ -797,7 +798,7 @@ class Doctor(WasmCase):
         walls = {tier["name"]: {wall["name"]: wall["state"] for wall in tier["walls"]} for tier in report["tiers"]}
         self.assertEqual((walls["wasm"]["fuel"], walls["container"]["fuel"]), ("enforced", "missing"))
         self.assertEqual(set(walls["container"]) - set(walls["wasm"]),
-                         {"net_connections", "net_rate", "net_size", "net_idle", "workspace_entries"})
+                         {"net_connections", "net_rate", "net_size", "net_idle", "net_time", "workspace_entries"})
 
 
 class Choice(WasmCase):

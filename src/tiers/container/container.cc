@@ -768,7 +768,8 @@ class Starter {
                                 .limits = {.connections = limits.net_connections.value,
                                            .connections_per_second = limits.net_rate.value,
                                            .bytes = limits.net_size.value,
-                                           .idle_ms = limits.net_idle.value}};
+                                           .idle_ms = limits.net_idle.value,
+                                           .time_ms = limits.net_time.value}};
     egress::InspectionSources sources;
     if (needs_inspection(spec.secrets, spec.allow)) {
       sources = TRY(egress::open_inspection_sources(spec.secrets,
