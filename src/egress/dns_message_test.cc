@@ -113,9 +113,29 @@ TEST(ResolverFiles, ReadsServersAndHosts) {
   const ResolverFiles files =
       read_resolver_files("# x\nnameserver 9.9.9.9\nsearch a\nnameserver bad\nnameserver ::1\n",
                           "127.0.0.1 localhost\n10.0.0.1\tDB.test alias # x\n10.0.0.2 db.test\n");
-  EXPECT_THAT(files.servers, ElementsAre(ip("9.9.9.9"), ip("::1")));
+  EXPECT_THAT(files.servers, ElementsAre(NameServer{ip("9.9.9.9")}, NameServer{ip("::1")}));
   EXPECT_THAT(files.hosts.at("db.test"), ElementsAre(ip("10.0.0.1"), ip("10.0.0.2")));
-  EXPECT_THAT(read_resolver_files("", "").servers, ElementsAre(ip("127.0.0.1")));
+  EXPECT_THAT(read_resolver_files("", "").servers, ElementsAre(NameServer{ip("127.0.0.1")}));
+}
+
+TEST(ResolverFiles, TakesAddressesInAnyForm) {
+  const ResolverFiles files =
+      read_resolver_files("nameserver 2001:DB8:0:0::1\nnameserver FE80::1%lo\nnameserver\tfe80::2%7\n",
+                          "2001:DB8::A a.test\n2001:db8:0::b\ta.test\n");
+  EXPECT_THAT(files.servers,
+              ElementsAre(NameServer{ip("2001:db8::1")}, NameServer{ip("fe80::1"), 1}, NameServer{ip("fe80::2"), 7}));
+  EXPECT_THAT(files.hosts.at("a.test"), ElementsAre(ip("2001:db8::a"), ip("2001:db8::b")));
+}
+
+TEST(ResolverFiles, PassesOverOddLines) {
+  const ResolverFiles files = read_resolver_files(
+      "nameserver\nnameserver fe80::1%\nnameserver fe80::1%no-such-one\nnameserver 192.0.2.1%lo\nnameserver 1.2.3\n"
+      "nameserver \0\n; x\noptions\nnameserver 192.0.2.2 # the one\r\n"s,
+      "fe80::1%lo0 localhost a.test\n\n \t\n300.1.1.1 a.test\na.test\n192.0.2.1\n192.0.2.1 a..test * % \0 b.test\n192.0.2.3 a.test"s);
+  EXPECT_THAT(files.servers, ElementsAre(NameServer{ip("192.0.2.2")}));
+  EXPECT_THAT(files.hosts.at("a.test"), ElementsAre(ip("192.0.2.3")));
+  EXPECT_THAT(files.hosts.at("b.test"), ElementsAre(ip("192.0.2.1")));
+  EXPECT_EQ(files.hosts.size(), 2U);
 }
 
 }  // namespace

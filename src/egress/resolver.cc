@@ -1,11 +1,14 @@
 #include "egress/resolver.h"
 
+#include <arpa/inet.h>
+#include <net/if.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <optional>
 
 #include "egress/socket_address.h"
@@ -39,6 +42,28 @@ void for_each_line(std::string_view text, Use use) {
   }
 }
 
+// In any form, unlike parse_ip(): the host's administrator wrote it, and nothing is decided by its text.
+std::optional<IpAddress> parse_any_ip(const std::string& text) {
+  IpAddress address;
+  address.family = text.find(':') == std::string::npos ? IpFamily::v4 : IpFamily::v6;
+  const int family = address.family == IpFamily::v4 ? AF_INET : AF_INET6;
+  if (::inet_pton(family, text.c_str(), address.bytes.data()) != 1) return std::nullopt;
+  return address;
+}
+
+// The zone is the name or the number of an interface; one that is not there makes the line useless.
+std::optional<NameServer> parse_server(std::string_view text) {
+  const std::size_t percent = text.find('%');
+  const auto address = parse_any_ip(std::string(text.substr(0, percent)));
+  if (!address || percent == std::string_view::npos)
+    return address ? std::optional(NameServer{*address}) : std::nullopt;
+  const std::string zone(text.substr(percent + 1));
+  unsigned interface = ::if_nametoindex(zone.c_str());
+  if (interface == 0) std::from_chars(zone.data(), zone.data() + zone.size(), interface);
+  if (interface == 0 || kind_of(*address) != IpKind::link_local) return std::nullopt;
+  return NameServer{*address, interface};
+}
+
 std::uint16_t random_id() {
   std::uint16_t id = 0;
   while (::getrandom(&id, sizeof id, 0) != sizeof id) {
@@ -52,12 +77,12 @@ ResolverFiles read_resolver_files(std::string_view resolv_conf, std::string_view
   ResolverFiles files;
   for_each_line(resolv_conf, [&](const std::vector<std::string_view>& words) {
     if (words.size() < 2 || words[0] != "nameserver" || files.servers.size() == kServersMax) return;
-    if (const auto address = parse_ip(words[1])) files.servers.push_back(*address);
+    if (const auto server = parse_server(words[1])) files.servers.push_back(*server);
   });
   constexpr IpAddress kLoopback{.family = IpFamily::v4, .bytes = {127, 0, 0, 1}};
-  if (files.servers.empty()) files.servers.push_back(kLoopback);  // as resolv.conf(5) says
+  if (files.servers.empty()) files.servers.push_back({kLoopback});  // as resolv.conf(5) says
   for_each_line(hosts, [&](const std::vector<std::string_view>& words) {
-    const auto address = words.empty() ? std::nullopt : parse_ip(words[0]);
+    const auto address = words.empty() ? std::nullopt : parse_any_ip(std::string(words[0]));
     if (!address) return;
     for (const std::string_view word : std::span(words).subspan(1)) {
       if (const auto host = parse_host(word); host && !host->is_literal()) files.hosts[host->text].push_back(*address);
@@ -100,8 +125,9 @@ class Lookup::Query final : public Waiter {
   }
 
   bool connect_to_server(int kind, std::uint32_t events) {
-    const IpAddress& server = lookup_.resolver_.files_.servers[attempt_ % lookup_.resolver_.files_.servers.size()];
-    const SocketAddress address(server, kDnsPort);
+    const NameServer& server = lookup_.resolver_.files_.servers[attempt_ % lookup_.resolver_.files_.servers.size()];
+    SocketAddress address(server.address, kDnsPort);
+    if (server.interface != 0) reinterpret_cast<sockaddr_in6*>(&address.storage)->sin6_scope_id = server.interface;
     socket_ = Fd(::socket(address.storage.ss_family, kind | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket_.is_open()) return false;
     if (!lookup_.resolver_.poller_.add(socket_.get(), events, this, 0, &slot_)) {

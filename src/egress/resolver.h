@@ -15,12 +15,20 @@
 
 namespace belljar::egress {
 
+struct NameServer {
+  IpAddress address;
+  unsigned interface = 0;  // of a link-local address: its zone
+
+  bool operator==(const NameServer&) const = default;
+};
+
 struct ResolverFiles {
-  std::vector<IpAddress> servers;
+  std::vector<NameServer> servers;
   std::map<std::string, std::vector<IpAddress>, std::less<>> hosts;
 };
 
-// From the texts of the two files. Lines that are not understood are passed over, as resolvers do.
+// From the texts of the two files, whose addresses may be in any form that inet_pton(3) takes, with a zone for
+// link-local servers (fe80::1%eth0). Lines that are not understood are passed over, as resolvers do.
 ResolverFiles read_resolver_files(std::string_view resolv_conf, std::string_view hosts);
 
 class Lookup;
