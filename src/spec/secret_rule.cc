@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <span>
 
 #include "base/utf8.h"
 #include "spec/checks.h"
@@ -58,6 +60,43 @@ std::size_t ports_length(std::string_view text) {
   const bool is_ports = end != std::string_view::npos && !ports.empty() &&
                         ports.find_first_not_of("0123456789,") == std::string_view::npos;
   return is_ports ? end + 1 : 0;
+}
+
+// Whether some path fits both patterns: equal, or what stands before a * at the end.
+bool share_path(std::string_view one, std::string_view other) {
+  if (!other.ends_with('*')) std::swap(one, other);
+  if (!other.ends_with('*')) return one == other;
+  other.remove_suffix(1);
+  const bool is_open = one.ends_with('*');
+  if (is_open) one.remove_suffix(1);
+  return one.starts_with(other) || (is_open && other.starts_with(one));
+}
+
+template <typename Value, typename Share>
+bool share_any(const std::vector<Value>& one, const std::vector<Value>& other, Share share) {
+  return std::ranges::any_of(one, [&](const Value& value) {
+    return std::ranges::any_of(other, [&](const Value& another) { return share(value, another); });
+  });
+}
+
+// Whether one request could be meant by both.
+bool share_request(const EgressRule& one, const EgressRule& other) {
+  const bool share_method =
+      one.methods.empty() || other.methods.empty() || share_any(one.methods, other.methods, std::equal_to<>());
+  const bool share_paths = one.paths.empty() || other.paths.empty() || share_any(one.paths, other.paths, share_path);
+  return one.host == other.host && share_any(one.ports, other.ports, std::equal_to<>()) && share_method && share_paths;
+}
+
+// A header has one value.
+Result<void> check_header_is_free(const SecretRule& secret, std::span<const SecretRule> others,
+                                  std::string_view where) {
+  const auto taken = std::ranges::find_if(others, [&](const SecretRule& other) {
+    return lower(other.header) == lower(secret.header) && share_request(other.requests, secret.requests);
+  });
+  if (taken == others.end()) return {};
+  return bad(where, fmt::format("{} and {} are both for the header {} of requests to {}, which can have one of them; "
+                                "leave one out, or keep them apart by methods or paths in a policy file",
+                                taken->name, secret.name, secret.header, secret.requests.host.text));
 }
 
 }  // namespace
@@ -160,7 +199,9 @@ Result<void> check_secret_rule(SecretRule& rule, std::string_view where) {
 Result<void> check_secret_rules(const std::vector<SecretRule>& secrets, const std::vector<EgressRule>& allow,
                                 std::string_view where) {
   if (secrets.size() > kSecretsMax) return bad(where, fmt::format("at most {} secrets", kSecretsMax));
-  for (const SecretRule& secret : secrets) {
+  for (std::size_t i = 0; i < secrets.size(); ++i) {
+    const SecretRule& secret = secrets[i];
+    TRY_VOID(check_header_is_free(secret, std::span(secrets).first(i), where));
     const EgressRule& wanted = secret.requests;
     const auto reaches = [&](const EgressRule& rule) {
       const bool is_named = rule.is_wildcard ? is_below(wanted.host.text, rule.host.text) : rule.host == wanted.host;

@@ -43,7 +43,8 @@ Result<void> parse_secret_header(std::string_view text, std::string_view where, 
 
 Result<void> check_secret_rule(SecretRule& rule, std::string_view where);
 
-// All secrets together, with the rules that must allow their hosts.
+// All secrets together, with the rules that must allow their hosts. Two secrets must not be for one header of one
+// request.
 Result<void> check_secret_rules(const std::vector<SecretRule>& secrets, const std::vector<EgressRule>& allow,
                                 std::string_view where);
 

@@ -130,6 +130,34 @@ TEST(SecretRule, RefusesWrongPolicyFiles) {
   EXPECT_THAT(wrong("secrets = [\"A\"]"), HasSubstr("[[secrets]]"));
 }
 
+TEST(SecretRule, SharesNoHeaderOfARequest) {
+  const auto refused = [](const std::string& one, const std::string& other) {
+    RunPolicy policy;
+    const std::string text =
+        "allow = [\"a.test:80,443,8443\", \"b.test\"]\n[[secrets]]\nname = \"A\"\nsource = \"env:A\"\n" + one +
+        "\n[[secrets]]\nname = \"B\"\nsource = \"env:B\"\n" + other;
+    const auto applied = apply_policy_text(policy, text, "p.toml");
+    EXPECT_TRUE(applied) << applied.error().message;
+    const auto checked = check_secret_rules(policy.spec().secrets, policy.spec().allow, "secrets");
+    return checked ? std::string() : checked.error().message;
+  };
+  const std::string plain = "host = \"a.test\"\nheader = \"X-Key: {}\"\n";
+  const std::string lower = "host = \"a.test\"\nheader = \"x-key: b{}\"\n";
+  EXPECT_THAT(refused(plain, lower), HasSubstr("A and B are both for the header x-key of requests to a.test"));
+  EXPECT_EQ(refused(plain, "host = \"a.test\"\nheader = \"X-Other: {}\"\n"), "");
+  EXPECT_EQ(refused(plain, "host = \"b.test\"\nheader = \"X-Key: {}\"\n"), "");
+  EXPECT_EQ(refused(plain, lower + "ports = [8443]"), "");
+  EXPECT_NE(refused(plain, lower + "ports = [443, 8443]"), "");
+  EXPECT_EQ(refused(plain + "methods = [\"GET\"]", lower + "methods = [\"POST\", \"PUT\"]"), "");
+  EXPECT_NE(refused(plain + "methods = [\"GET\"]", lower + "methods = [\"PUT\", \"GET\"]"), "");
+  EXPECT_NE(refused(plain + "methods = [\"GET\"]", lower), "");
+  EXPECT_EQ(refused(plain + "paths = [\"/a/*\"]", lower + "paths = [\"/a\", \"/b/*\"]"), "");
+  EXPECT_NE(refused(plain + "paths = [\"/a/*\"]", lower + "paths = [\"/b\", \"/a/b/*\"]"), "");
+  EXPECT_NE(refused(plain + "paths = [\"/a/b/*\"]", lower + "paths = [\"/a/*\"]"), "");
+  EXPECT_NE(refused(plain + "paths = [\"/a/b\"]", lower + "paths = [\"/a/*\"]"), "");
+  EXPECT_EQ(refused(plain + "paths = [\"/a/*\"]", lower + "paths = [\"/ab\", \"/a\"]"), "");
+}
+
 TEST(SecretPlaceholder, HasTheLength) {
   EXPECT_EQ(secret_placeholder(8), "belljar-");
   EXPECT_EQ(secret_placeholder(45).size(), 45U);
