@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <functional>
+#include <optional>
 #include <span>
 
 #include "base/utf8.h"
@@ -129,33 +130,55 @@ Result<void> parse_secret_header(std::string_view text, std::string_view where, 
   return {};
 }
 
-Result<SecretRule> parse_secret_rule(std::string_view text, std::string_view where) {
-  const std::size_t equals = text.find('=');
-  const std::size_t at = text.find('@', std::min(equals, text.size()));
-  if (at == std::string_view::npos) {
-    return bad(where,
-               "it is not of the form NAME=SOURCE@HOST:'HEADER: FORMAT', such as "
-               "API_KEY=file:key.txt@api.example.org:'Authorization: Bearer {}'");
-  }
-  SecretRule rule;
-  rule.name = text.substr(0, equals);
-  TRY_VOID(parse_secret_source(text.substr(equals + 1, at - equals - 1), where, &rule));
-  std::string_view rest = text.substr(at + 1);
-  rule.plain_http = rest.starts_with(kPlainScheme);
-  if (rule.plain_http) rest.remove_prefix(kPlainScheme.size());
+namespace {
+
+// What stands after the source: [http://]HOST[:PORTS]:HEADER: FORMAT.
+Result<void> parse_secret_requests(std::string_view rest, std::string_view where, SecretRule* rule) {
+  rule->plain_http = rest.starts_with(kPlainScheme);
+  if (rule->plain_http) rest.remove_prefix(kPlainScheme.size());
   if (rest.starts_with("https://")) return bad(where, "leave https:// out; a host without a scheme is reached by TLS");
   const std::size_t colon = rest.find(':');
   if (colon == std::string_view::npos) return bad(where, "after the host, write : and the header, such as 'X-Key: {}'");
   const std::size_t ports = ports_length(rest.substr(colon + 1));
   if (ports > 0) {
-    rule.requests = TRY(parse_egress_rule(rest.substr(0, colon + ports), where));
+    rule->requests = TRY(parse_egress_rule(rest.substr(0, colon + ports), where));
   } else {
-    rule.requests = TRY(parse_egress_host(rest.substr(0, colon), where));
-    if (!rule.plain_http) rule.requests.ports = {kHttpsPort};
+    rule->requests = TRY(parse_egress_host(rest.substr(0, colon), where));
+    if (!rule->plain_http) rule->requests.ports = {kHttpsPort};
   }
-  TRY_VOID(parse_secret_header(rest.substr(colon + 1 + ports), where, &rule));
-  TRY_VOID(check_secret_rule(rule, where));
-  return rule;
+  TRY_VOID(parse_secret_header(rest.substr(colon + 1 + ports), where, rule));
+  return check_secret_rule(*rule, where);
+}
+
+// The host is behind the first @ after which all is as it must be: a path may have one too, and so may the header.
+// Where there is no such @, the mistake is told of the first one with a host behind it, or else of the first one.
+Result<SecretRule> find_secret_requests(std::string_view text, std::string_view where, const SecretRule& named) {
+  std::optional<Error> mistake;
+  bool is_after_host = false;
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    SecretRule rule = named;
+    TRY_VOID(parse_secret_source(text.substr(0, at), where, &rule));
+    const auto parsed = parse_secret_requests(text.substr(at + 1), where, &rule);
+    if (parsed) return rule;
+    const bool has_host = !rule.requests.host.text.empty();
+    if (!mistake || (has_host && !is_after_host)) mistake = parsed.error();
+    is_after_host = is_after_host || has_host;
+    if (rule.source != SecretSource::file) break;
+  }
+  if (mistake) return std::unexpected(*mistake);
+  return bad(where,
+             "it is not of the form NAME=SOURCE@HOST:'HEADER: FORMAT', such as "
+             "API_KEY=file:key.txt@api.example.org:'Authorization: Bearer {}'");
+}
+
+}  // namespace
+
+Result<SecretRule> parse_secret_rule(std::string_view text, std::string_view where) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  SecretRule rule;
+  rule.name = text.substr(0, equals);
+  text.remove_prefix(std::min(equals + 1, text.size()));
+  return find_secret_requests(text, where, rule);
 }
 
 Result<void> check_secret_rule(SecretRule& rule, std::string_view where) {

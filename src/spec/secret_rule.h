@@ -34,7 +34,7 @@ struct SecretRule {
 };
 
 // Reads what --secret takes: NAME=SOURCE@[http://]HOST[:PORTS]:HEADER: FORMAT, where SOURCE is file:PATH, fd:NUMBER or
-// env:NAME. Errors: bad_value.
+// env:NAME. A path may have @ and : in it. Errors: bad_value.
 Result<SecretRule> parse_secret_rule(std::string_view text, std::string_view where);
 
 // The parts of it, as a policy file has them.

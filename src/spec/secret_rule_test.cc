@@ -56,6 +56,22 @@ TEST(SecretRule, IsReadFromTheFlag) {
   EXPECT_EQ(plain->header_format, "a{}@b");
 }
 
+TEST(SecretRule, TakesAnyPath) {
+  for (const std::string path : {"me@home/key.txt", "/mail/a@b.org:1/key", "@", "a@b@c@", "a=b@c", "@x.test:8443/key",
+                                 "a@b.test:X Y: {}", "a:b:c"}) {
+    for (const std::string rest : {"api.example.org:X-Key: a@{}", "http://api.example.org:X-Key: {}@b.test"}) {
+      const auto rule = parse_secret_rule("K=file:" + path + "@" + rest, "x");
+      ASSERT_TRUE(rule) << path << ": " << rule.error().message;
+      EXPECT_EQ(rule->from, path);
+      EXPECT_EQ(rule->requests.host.text, "api.example.org");
+      EXPECT_EQ(rule->header, "X-Key");
+    }
+  }
+  EXPECT_THAT(refusal("A=file:me@home/k@*.a.test:X: {}"), HasSubstr("for one host, by its name"));
+  EXPECT_THAT(refusal("A=file:k@a.test:X Y: u@{}"), HasSubstr("is not the name of a header"));
+  EXPECT_THAT(refusal("A=fd:3@b c@a.test:X: {}"), HasSubstr("neither a host name"));
+}
+
 TEST(SecretRule, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("API_KEY"), HasSubstr("NAME=SOURCE@HOST"));
   EXPECT_THAT(refusal("A=file:k"), HasSubstr("NAME=SOURCE@HOST"));
