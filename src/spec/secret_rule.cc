@@ -73,6 +73,62 @@ bool share_path(std::string_view one, std::string_view other) {
   return one.starts_with(other) || (is_open && other.starts_with(one));
 }
 
+// Variables that the sandbox sets for its programs, or by which programs find code to load or whom to trust: a
+// placeholder in one of them breaks programs in ways that are hard to guess. With * at the end: all that begin so.
+constexpr std::string_view kTakenNames[] = {
+    "PATH",
+    "HOME",
+    "LANG",
+    "TZ",
+    "TERM",
+    "VIRTUAL_ENV",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "LD_*",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "LOCPATH",
+    "LC_*",
+    "LANGUAGE",
+    "IFS",
+    "ENV",
+    "BASH_ENV",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "PYTHON*",
+    "PERL5*",
+    "PERLLIB",
+    "RUBYLIB",
+    "RUBYOPT",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "CLASSPATH",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "_JAVA_OPTIONS",
+    "OPENSSL_CONF",
+    "OPENSSL_MODULES",
+    "OPENSSL_ENGINES",
+};
+
+bool is_taken_name(std::string_view name) {
+  return std::ranges::any_of(kTakenNames, [&](std::string_view taken) {
+    return taken.ends_with('*') ? name.starts_with(taken.substr(0, taken.size() - 1)) : name == taken;
+  });
+}
+
 template <typename Value, typename Share>
 bool share_any(const std::vector<Value>& one, const std::vector<Value>& other, Share share) {
   return std::ranges::any_of(one, [&](const Value& value) {
@@ -183,6 +239,12 @@ Result<SecretRule> parse_secret_rule(std::string_view text, std::string_view whe
 
 Result<void> check_secret_rule(SecretRule& rule, std::string_view where) {
   TRY_VOID(check_environment_name(rule.name, where));
+  if (is_taken_name(rule.name)) {
+    return bad(where,
+               fmt::format("the variable {} is not for a secret: the sandbox sets it, or programs load code by it; "
+                           "name another, such as API_KEY",
+                           one_line(rule.name)));
+  }
   if (rule.source == SecretSource::file) TRY_VOID(check_path(rule.from, where));
   if (rule.source == SecretSource::env) TRY_VOID(check_environment_name(rule.from, where));
   if (rule.source == SecretSource::fd && !is_descriptor(rule.from)) {

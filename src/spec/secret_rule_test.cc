@@ -96,6 +96,17 @@ TEST(SecretRule, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("A=value:sk-12345678@a.test:X: {}"), AllOf(HasSubstr("file:PATH"), Not(HasSubstr("12345678"))));
 }
 
+TEST(SecretRule, HasANameOfItsOwn) {
+  for (const std::string name : {"PATH", "HOME", "TZ", "TERM", "LD_PRELOAD", "LD_AUDIT", "LD_X", "SSL_CERT_FILE",
+                                 "GIT_SSL_CAINFO", "REQUESTS_CA_BUNDLE", "http_proxy", "HTTPS_PROXY", "PYTHONPATH",
+                                 "PYTHONSTARTUP", "PERL5OPT", "BASH_ENV", "NODE_OPTIONS", "GLIBC_TUNABLES"}) {
+    EXPECT_THAT(refusal(name + "=env:K@a.test:X: {}"), HasSubstr("the variable " + name + " is not for a secret"));
+  }
+  for (const std::string name : {"PATH_KEY", "path", "MY_LD_KEY", "LDX", "HOME_TOKEN", "OPENAI_API_KEY", "*"}) {
+    EXPECT_TRUE(parse_secret_rule(name + "=env:PATH@a.test:X: {}", "x")) << name;
+  }
+}
+
 TEST(SecretRule, NeedsARuleThatAllowsItsHost) {
   const std::vector<SecretRule> secrets = {*parse_secret_rule("K=env:K@api.example.org:X-Key: {}", "x")};
   const auto is_good = [&](std::string_view allowed) {
