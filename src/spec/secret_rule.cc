@@ -48,10 +48,11 @@ bool is_header_name(std::string_view text) {
   });
 }
 
-bool is_descriptor(std::string_view text) {
+std::optional<int> descriptor(std::string_view text) {
   int fd = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  return error == std::errc{} && end == text.data() + text.size() && fd >= 0;
+  if (error != std::errc{} || end != text.data() + text.size() || fd < 0) return std::nullopt;
+  return fd;
 }
 
 // "8443:" or "80,443:" before the header.
@@ -156,6 +157,21 @@ Result<void> check_header_is_free(const SecretRule& secret, std::span<const Secr
                                 taken->name, secret.name, secret.header, secret.requests.host.text));
 }
 
+// A second reader of a descriptor would find nothing left.
+Result<void> check_descriptor_is_free(const SecretRule& secret, std::span<const SecretRule> others,
+                                      std::string_view where) {
+  if (secret.source != SecretSource::fd) return {};
+  const int number = descriptor(secret.from).value_or(-1);
+  const auto taken = std::ranges::find_if(others, [&](const SecretRule& other) {
+    return other.source == SecretSource::fd && descriptor(other.from) == number;
+  });
+  if (taken == others.end()) return {};
+  return bad(where,
+             fmt::format("{} and {} are both from descriptor {}, which can be read once; open another for one of "
+                         "them, such as {}<key.txt",
+                         taken->name, secret.name, number, number + 1));
+}
+
 }  // namespace
 
 std::string_view secret_source_name(SecretSource source) {
@@ -247,7 +263,7 @@ Result<void> check_secret_rule(SecretRule& rule, std::string_view where) {
   }
   if (rule.source == SecretSource::file) TRY_VOID(check_path(rule.from, where));
   if (rule.source == SecretSource::env) TRY_VOID(check_environment_name(rule.from, where));
-  if (rule.source == SecretSource::fd && !is_descriptor(rule.from)) {
+  if (rule.source == SecretSource::fd && !descriptor(rule.from)) {
     return bad(where,
                fmt::format("{} is not a descriptor; write a number, such as fd:3 with 3<key.txt after the command",
                            quote(rule.from)));
@@ -287,6 +303,7 @@ Result<void> check_secret_rules(const std::vector<SecretRule>& secrets, const st
   for (std::size_t i = 0; i < secrets.size(); ++i) {
     const SecretRule& secret = secrets[i];
     TRY_VOID(check_header_is_free(secret, std::span(secrets).first(i), where));
+    TRY_VOID(check_descriptor_is_free(secret, std::span(secrets).first(i), where));
     const EgressRule& wanted = secret.requests;
     const auto reaches = [&](const EgressRule& rule) {
       const bool is_named = rule.is_wildcard ? is_below(wanted.host.text, rule.host.text) : rule.host == wanted.host;

@@ -44,7 +44,7 @@ Result<void> parse_secret_header(std::string_view text, std::string_view where, 
 Result<void> check_secret_rule(SecretRule& rule, std::string_view where);
 
 // All secrets together, with the rules that must allow their hosts. Two secrets must not be for one header of one
-// request.
+// request, or from one descriptor.
 Result<void> check_secret_rules(const std::vector<SecretRule>& secrets, const std::vector<EgressRule>& allow,
                                 std::string_view where);
 

@@ -185,6 +185,20 @@ TEST(SecretRule, SharesNoHeaderOfARequest) {
   EXPECT_EQ(refused(plain + "paths = [\"/a/*\"]", lower + "paths = [\"/ab\", \"/a\"]"), "");
 }
 
+TEST(SecretRule, HasADescriptorOfItsOwn) {
+  const auto refused = [](std::string_view one, std::string_view other) {
+    const std::vector<SecretRule> secrets = {*parse_secret_rule(one, "x"), *parse_secret_rule(other, "x")};
+    const auto checked = check_secret_rules(secrets, {*parse_egress_rule("a.test", "x")}, "secret");
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_EQ(refused("A=fd:3@a.test:X: {}", "B=fd:03@a.test:Y: {}"),
+            "secret: A and B are both from descriptor 3, which can be read once; open another for one of them, such as "
+            "4<key.txt");
+  EXPECT_EQ(refused("A=fd:3@a.test:X: {}", "B=fd:4@a.test:Y: {}"), "");
+  EXPECT_EQ(refused("A=file:3@a.test:X: {}", "B=file:3@a.test:Y: {}"), "");
+  EXPECT_EQ(refused("A=fd:3@a.test:X: {}", "B=env:A@a.test:Y: {}"), "");
+}
+
 TEST(SecretPlaceholder, HasTheLength) {
   EXPECT_EQ(secret_placeholder(8), "belljar-");
   EXPECT_EQ(secret_placeholder(45).size(), 45U);
