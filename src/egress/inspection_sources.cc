@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -70,16 +71,19 @@ Result<Fd> open_source(const SecretRule& rule, EnvironmentLookup lookup) {
   return pass_variable(rule, lookup);
 }
 
-// As OpenSSL does, SSL_CERT_FILE goes before what the system has.
-Fd open_trust(EnvironmentLookup lookup) {
-  const char* const named = lookup("SSL_CERT_FILE");
-  std::vector<std::string_view> files = trust_files();
-  if (named != nullptr) files.insert(files.begin(), named);
-  for (const std::string_view path : files) {
+// SSL_CERT_FILE takes the place of what the system has, as with OpenSSL.
+Result<Fd> open_trust(EnvironmentLookup lookup) {
+  if (const char* const named = lookup("SSL_CERT_FILE"); named != nullptr) {
+    auto file = open_at(AT_FDCWD, named, O_RDONLY);
+    if (file) return std::move(*file);
+    return fail(ErrorCode::bad_value, fmt::format("SSL_CERT_FILE of your environment names {}, which can't be read: {}",
+                                                  quote(named), errno_text(file.error().value)));
+  }
+  for (const std::string_view path : trust_files()) {
     auto file = open_at(AT_FDCWD, std::string(path).c_str(), O_RDONLY);
     if (file) return std::move(*file);
   }
-  return {};
+  return Fd();
 }
 
 }  // namespace
@@ -90,7 +94,13 @@ std::vector<std::string_view> trust_files() {
 }
 
 Result<InspectionSources> open_inspection_sources(const std::vector<SecretRule>& secrets, EnvironmentLookup lookup) {
-  InspectionSources sources{.is_needed = true, .trusted = open_trust(lookup)};
+  InspectionSources sources{.is_needed = true, .trusted = TRY(open_trust(lookup))};
+  const bool needs_trust = std::ranges::any_of(secrets, [](const SecretRule& rule) { return !rule.plain_http; });
+  if (needs_trust && !sources.trusted.is_open()) {
+    return fail(ErrorCode::host_unsupported,
+                "a secret goes to servers that can be trusted only, and this host has no list of those who vouch for "
+                "them; install the package ca-certificates, or set SSL_CERT_FILE");
+  }
   for (const SecretRule& rule : secrets) sources.secrets.push_back(TRY(open_source(rule, lookup)));
   return sources;
 }

@@ -18,7 +18,8 @@ struct InspectionSources {
   std::vector<Fd> secrets;  // in the order of the rules
 };
 
-// `lookup` is getenv(3). Errors: bad_value, where a secret's source can't be opened.
+// `lookup` is getenv(3). Errors: bad_value, where a secret's source or a file that the caller named can't be opened;
+// host_unsupported, where there are no certificates and a secret goes out by TLS.
 using EnvironmentLookup = const char* (*)(const char* name);
 Result<InspectionSources> open_inspection_sources(const std::vector<SecretRule>& secrets, EnvironmentLookup lookup);
 

@@ -124,6 +124,7 @@ Result<EgressReady> EgressProcess::await_ready(std::size_t secrets) {
 }
 
 Result<EgressReport> EgressProcess::finish() {
+  process_.go_on();  // it may have been stopped
   (void)::send(control_.get(), "e", 1, MSG_NOSIGNAL);
   const std::string text = hear(Until::end);
   control_.reset();

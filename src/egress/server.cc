@@ -175,6 +175,12 @@ void Server::accept_from(unsigned tag) {
   }
 }
 
+// By the name, where the address stands for one.
+std::string Server::shown_target(const IpAddress& address, unsigned port) const {
+  const auto name = names_.name_of(address);
+  return format_authority(name ? Host{*name, std::nullopt} : Host{format_ip(address), address}, port);
+}
+
 void Server::start_connection(unsigned tag, Fd client) {
   prepare_for_flow(client.get());
   std::optional<SocketAddress> target;
@@ -188,10 +194,10 @@ void Server::start_connection(unsigned tag, Fd client) {
   }
   const bool is_spent = audit_.bytes_total() > config_.limits.bytes;
   if (is_full || is_spent) {
-    const std::string shown = address ? format_authority({format_ip(*address), address}, target->port()) : "the proxy";
+    const std::string shown = address ? shown_target(*address, target->port()) : "the proxy";
     audit_.refuse(shown, is_full ? Decision{.reason = fmt::format("{} connections at once", config_.limits.connections),
                                             .hint = "--net-connections"}
-                                 : Decision{.reason = fmt::format("the limit of {} bytes", config_.limits.bytes),
+                                 : Decision{.reason = fmt::format("the limit of {} bytes in all", config_.limits.bytes),
                                             .hint = "--net-size"});
     const linger at_once{1, 0};
     ::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);

@@ -47,6 +47,7 @@ class Server final : public Waiter {
   bool has_token(std::uint64_t now);
   void pause_listeners();
   void resume_listeners();
+  std::string shown_target(const IpAddress& address, unsigned port) const;
   void start_connection(unsigned tag, Fd client);
   void check_times(std::uint64_t now);
 

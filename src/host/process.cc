@@ -73,6 +73,10 @@ void Process::kill() const {
   if (pidfd_.is_open()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
 }
 
+void Process::go_on() const {
+  if (pidfd_.is_open()) ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGCONT, nullptr, 0);
+}
+
 SysResult<ExitRecord> Process::reap() {
   ExitRecord record{};
   siginfo_t info{};

@@ -49,6 +49,9 @@ class [[nodiscard]] Process {
   // Sends SIGKILL. Harmless when the process has ended.
   void kill() const;
 
+  // Sends SIGCONT, which nothing that is stopped can put off. As harmless.
+  void go_on() const;
+
   // Waits for the end and reaps. Call once.
   SysResult<ExitRecord> reap();
 

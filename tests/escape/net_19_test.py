@@ -108,7 +108,8 @@ report(open=sum(is_open(client) for client in held))
             with self.subTest(caller=caller.name):
                 result = self.sandbox(probe, [*flags, "--net-connections", "5"], caller)
                 self.assertEqual(result.findings["open"], 5)
-                self.assertEqual({(d["rule"], d["hint"]) for d in result.record["denials"]}, {("5 connections at once", "--net-connections")})
+                self.assertEqual({(d["target"], d["rule"], d["hint"]) for d in result.record["denials"]},
+                                 {("allowed.example:81", "5 connections at once", "--net-connections")})
                 self.assertGreaterEqual(sum(d["count"] for d in result.record["denials"]), 7)
                 result = self.sandbox(PROBE + "report(n=[len(talk(('allowed.example', 82), b'hello', 5)) for _ in range(3)])", [*flags, "--net-size", "10M"], caller)
                 self.assertLess(sum(result.findings["n"]), (12 << 20))

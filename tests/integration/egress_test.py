@@ -1,6 +1,7 @@
 """--allow with the programs that people use, against servers of the test's own with real TLS."""
 
 import hashlib
+import json
 import os
 import socket
 import subprocess
@@ -213,6 +214,21 @@ print(ask("www.example.org"), ask("other.example.org"))
         out, _ = run.communicate(timeout=20)
         self.assertIn(b'"status":"internal"', out)
         self.assertIn(b"the egress process came to a bad end (signal 9)", out)
+
+    def test_the_process_is_stopped(self):
+        """It goes on to say what it decided, and the end is not put off."""
+        run = self.start("run", "--json", "--allow", "www.example.org", "--", "sh", "-c", "curl -s http://other.example.org; echo ready; sleep 2")
+        until = time.monotonic() + 20
+        pids: list[str] = []
+        while not pids and time.monotonic() < until:
+            pids = subprocess.run(["pgrep", "-f", "^belljar-egress$", "-P", str(run.pid)], capture_output=True, text=True).stdout.split()
+        time.sleep(1)
+        subprocess.run(["kill", "-STOP", *pids], check=True)
+        start = time.monotonic()
+        out, _ = run.communicate(timeout=20)
+        self.assertLess(time.monotonic() - start, 6)
+        record = json.loads(out)
+        self.assertEqual((record["status"], record["denials"][0]["target"]), ("ok", "other.example.org:80"))
 
 
 if __name__ == "__main__":

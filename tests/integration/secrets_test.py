@@ -9,7 +9,7 @@ import unittest
 from pathlib import Path
 
 import web
-from harness import IS_ROOT, Case, both_callers, main, shared_folder
+from harness import COMMAND, IS_ROOT, Case, both_callers, main, shared_folder
 
 API = "203.0.113.11"
 VALUE = "sk-test-0123456789-abcdefghijkl"
@@ -244,6 +244,20 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
                 self.assertIn("belljar: ", record["stdout"])
                 self.assertIn("the server can't be trusted", record["denials"][0]["rule"])
                 self.assertEqual(self.requests(), [])
+
+    def test_nobody_to_vouch_for_servers(self):
+        secret = f"API_KEY=file:{self.key}@api.example.org:X-Key: {{}}"
+        ended = self.run_in("--allow", "api.example.org", "--secret", secret, "--", "true", env={"SSL_CERT_FILE": "/nosuch.pem"})
+        self.assert_refused(ended, 125, "SSL_CERT_FILE of your environment names \"/nosuch.pem\", which can't be read: No such file")
+        if self.as_user:
+            return  # who may not mount can't take the certificates away
+        bare = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /etc/ssl/certs && exec "$@"', "sh", COMMAND, "run"]
+        command = ["--allow", "api.example.org:80,443", "--secret", secret, "--", "true"]
+        ended = subprocess.run([*bare, *command], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stdout), (125, ""))
+        self.assertRegex(ended.stderr, r"\Abelljar: .*install the package ca-certificates, or set SSL_CERT_FILE\n\Z")
+        command[3] = secret.replace("@", "@http://")
+        self.assertEqual(subprocess.run([*bare, *command], capture_output=True, text=True).returncode, 0)
 
     def test_plain_http(self):
         refused = self.fetch("sh", "-c", "curl -sS -H \"Authorization: Bearer $API_KEY\" http://api.example.org/echo")
