@@ -87,7 +87,8 @@ Result<Answer> decide(const Question& question) {
 }  // namespace
 
 int policy_check_command(std::span<char* const> arguments) {
-  const ParsedOptions parsed = parse_options(kOptions, arguments);
+  const std::vector<char*> ordered = options_first(kOptions, arguments);
+  const ParsedOptions parsed = parse_options(kOptions, ordered);
   for (const GivenOption& given : parsed.given) {
     if (static_cast<CheckFlag>(given.option) != CheckFlag::help) continue;
     return print(check_help());

@@ -327,6 +327,21 @@ TEST(PolicyShow, RefusesInOneLine) {
   EXPECT_THAT(refused({"show", "--mount", "a\xFF:/b"}), HasSubstr("not UTF-8"));
 }
 
+TEST(PolicyCheck, TakesFilesAndOptionsInAnyOrder) {
+  const std::string file = file_with("allow = [\"a.test\"]\n");
+  const std::vector<std::vector<std::string>> orders = {{"check", "--url", "https://a.test/", file},
+                                                        {"check", file, "--url", "https://a.test/"},
+                                                        {"check", "--method=POST", file, "--url=https://a.test/"},
+                                                        {"check", "--url", "https://a.test/", "--", file}};
+  for (const std::vector<std::string>& order : orders) {
+    const Ran ran = policy(order);
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_EQ(ran.out, "allowed by rule 1 (a.test)\n");
+  }
+  EXPECT_EQ(policy({"check", file, "--url", "https://b.test/"}).status, 1);
+  EXPECT_THAT(policy({"check", file, "--ulr", "https://b.test/"}).err, HasSubstr("did you mean --url?"));
+}
+
 TEST(WriteRecord, SaysWhenItCanNot) {
   const Fd full(::open("/dev/full", O_WRONLY));
   testing::internal::CaptureStderr();
