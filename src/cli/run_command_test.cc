@@ -278,7 +278,7 @@ TEST(Run, ShowsHelpFromTheTables) {
   EXPECT_THAT(ran.err, IsEmpty());
   for (const LimitRow& row : limit_rows()) EXPECT_THAT(ran.out, HasSubstr("--" + std::string(row.flag)));
   for (const PolicyFlag& flag : policy_flags()) EXPECT_THAT(ran.out, HasSubstr(written_option(flag.name)));
-  for (const NamedRow& tier : tier_rows()) EXPECT_THAT(ran.out, HasSubstr(std::string(tier.name) + ","));
+  for (const TierRow& tier : tier_rows()) EXPECT_THAT(ran.out, HasSubstr(std::string(tier.name) + ","));
   EXPECT_THAT(ran.out, HasSubstr("(default 256M)"));
 }
 

@@ -88,7 +88,7 @@ std::string walls_page() {
       "| wall | what it keeps out |\n| --- | --- |\n";
   for (const NamedRow& row : wall_rows()) page += fmt::format("| `{}` | {} |\n", row.name, row.what);
   page += "\n## Tiers\n\n| tier | what stands between the code and the host |\n| --- | --- |\n";
-  for (const NamedRow& row : tier_rows()) page += fmt::format("| `{}` | {} |\n", row.name, row.what);
+  for (const TierRow& row : tier_rows()) page += fmt::format("| `{}` | {} |\n", row.name, row.what);
   return page;
 }
 

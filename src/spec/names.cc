@@ -16,8 +16,8 @@ constexpr NamedRow kWalls[] = {
 #undef WALL
 };
 
-constexpr NamedRow kTiers[] = {
-#define TIER(name, what) {#name, what},
+constexpr TierRow kTiers[] = {
+#define TIER(name, network, what) {#name, TierNetwork::network, what},
 #include "spec/tiers.def"
 #undef TIER
 };
@@ -53,7 +53,7 @@ std::string comparable(std::string_view name) {
 std::span<const NamedRow> wall_rows() {
   return kWalls;
 }
-std::span<const NamedRow> tier_rows() {
+std::span<const TierRow> tier_rows() {
   return kTiers;
 }
 

@@ -8,14 +8,23 @@
 
 namespace belljar {
 
-// A row of walls.def or tiers.def.
+// A row of walls.def.
 struct NamedRow {
   std::string_view name;
   std::string_view what;
 };
 
+enum class TierNetwork { none, by_name };
+
+// A row of tiers.def.
+struct TierRow {
+  std::string_view name;
+  TierNetwork network;
+  std::string_view what;
+};
+
 std::span<const NamedRow> wall_rows();
-std::span<const NamedRow> tier_rows();
+std::span<const TierRow> tier_rows();
 
 // What --require takes: the walls, then the limits.
 const std::vector<std::string_view>& requirable_names();

@@ -69,7 +69,16 @@ Result<void> check_workspace(const SandboxSpec& spec) {
   return bad("mount", fmt::format("{} is the workspace's place; mount at another", kWorkspaceTarget));
 }
 
+// Said before anything of the secrets themselves: whoever mends that would only be refused the next time.
+Result<void> check_network(const SandboxSpec& spec) {
+  const auto row = std::ranges::find(tier_rows(), spec.tier, &TierRow::name);
+  if (spec.secrets.empty() || row == tier_rows().end() || row->network == TierNetwork::by_name) return {};
+  return fail(ErrorCode::usage,
+              fmt::format("--secret: the {} tier has no network yet; use --isolation container", spec.tier));
+}
+
 Result<void> check_secrets(const SandboxSpec& spec) {
+  TRY_VOID(check_network(spec));
   std::set<std::string> names;
   for (SecretRule secret : spec.secrets) {
     TRY_VOID(check_secret_rule(secret, "secret"));
@@ -224,7 +233,7 @@ Result<void> check_profile_name(std::string_view name, std::string_view where) {
 Result<void> check_tier(std::string_view name, std::string_view where) {
   if (name == kAutoTier) return {};
   std::vector<std::string_view> known;
-  for (const NamedRow& row : tier_rows()) {
+  for (const TierRow& row : tier_rows()) {
     if (row.name == name) return {};
     known.push_back(row.name);
   }

@@ -137,6 +137,21 @@ TEST(Validate, RefusesNulBytesAndWhatTheKernelWouldNotTake) {
   refusal(venv);
 }
 
+TEST(Validate, NamesTheTierThatHasSecrets) {
+  SandboxSpec spec = good_spec();
+  spec.secrets = {*parse_secret_rule("K=env:K@a.test:X-Key: {}", "x")};
+  for (const char* tier : {"kernel", "wasm"}) {
+    spec.tier = tier;
+    EXPECT_THAT(refusal(spec), AllOf(HasSubstr("--secret"), HasSubstr(tier), HasSubstr("use --isolation container")));
+  }
+  for (const char* tier : {"container", kAutoTier}) {
+    spec.tier = tier;
+    EXPECT_THAT(refusal(spec), HasSubstr("add --allow a.test"));
+  }
+  spec.allow = {*parse_egress_rule("a.test", "x")};
+  EXPECT_TRUE(validate(spec));
+}
+
 TEST(NormalInsidePath, HasOneSpellingForEachPath) {
   EXPECT_EQ(*normal_inside_path("//a/./b///c/", "x"), "/a/b/c");
   EXPECT_EQ(*normal_inside_path("/", "x"), "/");

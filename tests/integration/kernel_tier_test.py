@@ -155,8 +155,10 @@ class Programs(Case):
 
     def test_refusals(self):
         self.assert_refused(self.kernel("--", "nosuch"), 127, "nosuch", "not found")
-        for options, word in (("--allow", "example.org"), "--allow"), (("--mount", f"{self.folder}:/data:rw"), ":rw"):
-            self.assert_refused(self.kernel(*options, "--", "true"), 125, word, "kernel tier")
+        secret = ("--secret", "K=env:K@example.org:X-Key: {}")
+        for options, word in ((("--allow", "example.org"), "--allow"), (secret, "--secret"), (("--allow", "example.org", *secret), "--secret"),
+                              (("--mount", f"{self.folder}:/data:rw"), ":rw")):
+            self.assert_refused(self.kernel(*options, "--", "true"), 125, word, "kernel tier", "use --isolation container")
 
 
 @both_callers

@@ -586,6 +586,9 @@ class Refusals(WasmCase):
                       ("--hide", "/etc"), ("--workdir", "/tmp"), ("--net-rate", "5")):
             with self.subTest(flags):
                 self.assert_refused(self.run_in("--isolation", "wasm", *flags, module), 125, flags[0], "wasm")
+        secret = ("--secret", "K=env:K@example.org:X-Key: {}")
+        for flags in secret, ("--allow", "example.org"), (*secret, "--allow", "example.org"):
+            self.assert_refused(self.run_in("--isolation", "wasm", *flags, module), 125, flags[0], "wasm", "use --isolation container")
         self.assert_refused(self.run_in("--isolation", "wasm", "--", "true"), 125, "-- COMMAND")
         self.assert_refused(self.run_in("--fuel", "5", "--", "true"), 125, "--fuel")
 
