@@ -253,11 +253,12 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
             return  # who may not mount can't take the certificates away
         bare = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /etc/ssl/certs && exec "$@"', "sh", COMMAND, "run"]
         command = ["--allow", "api.example.org:80,443", "--secret", secret, "--", "true"]
-        ended = subprocess.run([*bare, *command], capture_output=True, text=True)
+        environment = {name: value for name, value in os.environ.items() if name != "SSL_CERT_FILE"}
+        ended = subprocess.run([*bare, *command], capture_output=True, text=True, env=environment)
         self.assertEqual((ended.returncode, ended.stdout), (125, ""))
         self.assertRegex(ended.stderr, r"\Abelljar: .*install the package ca-certificates, or set SSL_CERT_FILE\n\Z")
         command[3] = secret.replace("@", "@http://")
-        self.assertEqual(subprocess.run([*bare, *command], capture_output=True, text=True).returncode, 0)
+        self.assertEqual(subprocess.run([*bare, *command], capture_output=True, text=True, env=environment).returncode, 0)
 
     def test_plain_http(self):
         refused = self.fetch("sh", "-c", "curl -sS -H \"Authorization: Bearer $API_KEY\" http://api.example.org/echo")
