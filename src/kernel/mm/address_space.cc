@@ -430,7 +430,7 @@ void clear_address_space() {
 
 void leave_address_space() {
   LockGuard guard(lock);
-  for (std::size_t i = 0; i < area_count; ++i) let_go(areas()[i]);
+  release_areas();  // which does not write to them: after fork(2) that would copy them
   area_count = 0;
 }
 
@@ -450,11 +450,11 @@ bool find_area_locked(std::uint64_t address, MemoryArea* found) {
   return true;
 }
 
-void share_areas_with_child() {
+void hold_areas() {
   for (std::size_t i = 0; i < area_count; ++i) hold(areas()[i]);
 }
 
-void unshare_areas_of_child() {
+void release_areas() {
   for (std::size_t i = 0; i < area_count; ++i) {
     if (areas()[i].file != nullptr) areas()[i].file->release();
   }

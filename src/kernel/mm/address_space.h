@@ -68,8 +68,8 @@ void mark_patched_locked(std::uint64_t address);
 
 // fork(2): the child's copy of the list refers to the same files. The lock is held over it and the host's clone(2), so
 // that both have the same list.
-void share_areas_with_child();
-void unshare_areas_of_child();
+void hold_areas();
+void release_areas();
 void lock_address_space_for_fork();
 void unlock_address_space_after_fork();
 

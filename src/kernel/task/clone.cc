@@ -125,12 +125,19 @@ void forget_process(Task& child) {
   process.release();
 }
 
+// The host maps a page that is read first together with the pages around it, and one that is written first alone.
+// Objects of a process lie close together, and the child goes on to write to most of them.
+void look_at_objects(const Process& process) {
+  (void)*static_cast<const volatile Pid*>(&process.host_pid);
+}
+
 // In a new host process: its only thread is `task`.
 void begin_process(Task& task) {
   ThreadState& state = thread_state();
   state.task = &task;
   state.host_tid = static_cast<std::uint32_t>(task.host_tid);
   keep_only_own_slot();
+  look_at_objects(*task.process);
   task.process->host_pid = task.host_tid;
   task.is_kickable.store(1);
   adopt_file_sizes();
@@ -138,9 +145,9 @@ void begin_process(Task& task) {
 
 long clone_host_process(Task& child) {
   lock_address_space_for_fork();
-  share_areas_with_child();
+  hold_areas();
   const long result = host::raw(SYS_clone, kHostProcess, 0, &child.host_tid, &child.host_tid, 0);
-  if (result < 0) unshare_areas_of_child();
+  if (result < 0) release_areas();
   unlock_address_space_after_fork();
   return result;
 }
