@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from harness import callers, main
-from outside import OutsideTest, alive_below, child_named, sandbox_groups
+from outside import OutsideTest, alive_below, child_named, process_name, sandbox_groups
 
 # Many processes that resist, in sessions of their own.
 CROWD = """
@@ -171,6 +171,40 @@ class Cln04(OutsideTest):
 
     def test_both_killed_at_any_moment(self):
         self.killed_at_any_moment(both=True, rounds=15)
+
+    def kill_at_birth(self, argv: list, caller, wanted: int) -> str | None:
+        """Kills belljar as soon as its child number `wanted` is there. Returns the child's name after that; None: too late."""
+        process = caller.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        born = None
+        try:
+            with open(f"/proc/{process.pid}/task/{process.pid}/children", "rb", buffering=0) as children:
+                # Ended children leave the list: the number is that of the moment.
+                while process.poll() is None:
+                    pids = os.pread(children.fileno(), 4096, 0).split()
+                    if len(pids) >= wanted:
+                        kill(process.pid)
+                        born = process_name(int(pids[-1]))
+                        break
+        except OSError:
+            pass
+        kill(process.pid)
+        process.wait()
+        return born
+
+    def test_killed_as_a_child_is_born(self):
+        """In the moments between a clone and the child's first step: nobody has told it yet that it must end with its parent."""
+        for caller in callers():
+            name = Path(caller.belljar).name
+            for flags, wanted in ((), 1), ((), 2), (("--allow", "a.example"), 1), (("--allow", "a.example"), 2), (("--allow", "a.example"), 3):
+                argv = self.command_line(["sleep", "1000"], ["--timeout", "60s", *flags], caller)
+                born = []
+                with self.subTest(caller=caller, flags=flags, wanted=wanted):
+                    for _ in range(60):
+                        born.append(self.kill_at_birth(argv, caller, wanted))
+                        self.assert_nothing_left(but=("cgroups",))
+                    self.assertIn(name, born, "a child that had not even a name of its own yet")
+            caller.run([caller.belljar, "gc"])
+            self.assert_nothing_left(1)
 
     def test_natively_they_live_on(self):
         """The positive control: what a killed starter leaves without a sandbox."""
