@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <string_view>
 
@@ -54,9 +54,30 @@ std::string encode(const CleanupNeeds& needs) {
   return text;
 }
 
-std::optional<CleanupNeeds> receive_needs(int link) {
+// What came of it. Without the heap: until there is something to clean up, this process waits for no lock that another
+// thread of its parent held when it was forked.
+struct ReceivedNeeds {
+  int process_fd = -1;
+  std::uint64_t timeout_ms = 0;
   std::array<char, kMessageBytesMax> text;
-  iovec data{text.data(), text.size()};
+  std::size_t text_size = 0;
+
+  std::vector<std::string> folders() const;
+};
+
+std::vector<std::string> ReceivedNeeds::folders() const {
+  std::vector<std::string> names;
+  std::string_view rest(text.data(), text_size);
+  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+    rest.remove_prefix(end + 1);
+    names.emplace_back(rest.substr(0, rest.find('\n')));
+  }
+  return names;
+}
+
+// False when the parent died or gave up before there was anything to clean up.
+bool receive_needs(int link, ReceivedNeeds* needs) {
+  iovec data{needs->text.data(), needs->text.size() - 1};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kDescriptorsMax)> control;
   msghdr header{};
   header.msg_iov = &data;
@@ -68,27 +89,23 @@ std::optional<CleanupNeeds> receive_needs(int link) {
     count = ::recvmsg(link, &header, MSG_CMSG_CLOEXEC);
   } while (count < 0 && errno == EINTR);
   const cmsghdr* part = count > 1 ? CMSG_FIRSTHDR(&header) : nullptr;
-  if (part == nullptr) return std::nullopt;  // the parent died or gave up before there was anything to clean up
-  CleanupNeeds needs;
+  if (part == nullptr) return false;
   std::array<int, kDescriptorsMax> fds;
   const std::size_t fd_count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
   std::memcpy(fds.data(), CMSG_DATA(part), fd_count * sizeof(int));
-  needs.process_fd = fds[0];  // the others stay open as long as this process lives: that is their purpose
-  std::string_view rest(text.data(), static_cast<std::size_t>(count));
-  needs.timeout_ms = std::strtoull(text.data(), nullptr, 10);
-  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-    rest.remove_prefix(end + 1);
-    needs.folders.emplace_back(rest.substr(0, rest.find('\n')));
-  }
-  return needs;
+  needs->process_fd = fds[0];  // the others stay open as long as this process lives: that is their purpose
+  needs->text_size = static_cast<std::size_t>(count);
+  needs->text[needs->text_size] = '\0';
+  needs->timeout_ms = std::strtoull(needs->text.data(), nullptr, 10);
+  return true;
 }
 
-void kill_sandbox(const CleanupNeeds& needs) {
+void kill_sandbox(const ReceivedNeeds& needs) {
   ::syscall(SYS_pidfd_send_signal, needs.process_fd, SIGKILL, nullptr, 0);
 }
 
 // False when the time is up; the start of the program may put that off meanwhile.
-bool is_in_time(int link, std::uint64_t called_ms, const CleanupNeeds& needs,
+bool is_in_time(int link, std::uint64_t called_ms, const ReceivedNeeds& needs,
                 const std::atomic<std::uint64_t>& started_us) {
   while (true) {
     const std::uint64_t until_ms = deadline_ms(called_ms, started_us, needs.timeout_ms) + kDeadlineGraceMs;
@@ -103,24 +120,25 @@ bool is_in_time(int link, std::uint64_t called_ms, const CleanupNeeds& needs,
   ::signal(SIGINT, SIG_IGN);
   ::signal(SIGHUP, SIG_IGN);
   host::close_all_but({link});
-  const std::optional<CleanupNeeds> needs = receive_needs(link);
-  if (!needs) ::_exit(0);
+  ReceivedNeeds needs;
+  if (!receive_needs(link, &needs)) ::_exit(0);
 
   const std::uint64_t called_ms = monotonic_ms();
   if (wait_for(link, called_ms + kSweepAfterMs) == Wake::timeout) {
     sweep_cgroups(is_sandbox_owner_alive);
-    if (!is_in_time(link, called_ms, *needs, started_us)) {
-      kill_sandbox(*needs);
+    if (!is_in_time(link, called_ms, needs, started_us)) {
+      kill_sandbox(needs);
       (void)wait_for(link, UINT64_MAX);
     }
   }
   char byte;
   if (::recv(link, &byte, 1, 0) == 1 && byte == kDismissed) ::_exit(0);
 
-  kill_sandbox(*needs);
-  lift_cpu_limit(needs->folders);
-  (void)wait_for(needs->process_fd, UINT64_MAX);
-  remove_cgroup_folders(needs->folders);
+  kill_sandbox(needs);
+  const std::vector<std::string> folders = needs.folders();
+  lift_cpu_limit(folders);
+  (void)wait_for(needs.process_fd, UINT64_MAX);
+  remove_cgroup_folders(folders);
   ::_exit(0);
 }
 
@@ -163,7 +181,7 @@ Result<void> Watcher::arm(const CleanupNeeds& needs) const {
   const std::string text = encode(needs);
   std::vector<int> fds = {needs.process_fd};
   fds.insert(fds.end(), needs.keep_open.begin(), needs.keep_open.end());
-  if (fds.size() > kDescriptorsMax || text.size() > kMessageBytesMax) return failed("tell the watcher", E2BIG);
+  if (fds.size() > kDescriptorsMax || text.size() >= kMessageBytesMax) return failed("tell the watcher", E2BIG);
   const long sent = host::send_with_descriptors(link_.get(), std::as_bytes(std::span(text)), fds);
   if (sent < 0) return failed("tell the watcher", static_cast<int>(-sent));
   return {};
