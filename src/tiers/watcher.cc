@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string_view>
 
@@ -28,6 +30,7 @@ namespace {
 constexpr std::uint64_t kDeadlineGraceMs = 2000;
 // A run that lasts this long leaves the time to look for what earlier ones left.
 constexpr std::uint64_t kSweepAfterMs = 300;
+constexpr int kSweepPatienceMs = 1000;
 constexpr std::size_t kDescriptorsMax = 16;
 constexpr std::size_t kMessageBytesMax = 16384;
 constexpr char kDismissed = 'x';
@@ -114,6 +117,23 @@ bool is_in_time(int link, std::uint64_t called_ms, const ReceivedNeeds& needs,
   }
 }
 
+// In a process of its own, which may take the heap's locks as they were when the watcher was forked, and which many old
+// groups can't keep from the watching: it ends when it has to.
+void sweep_aside(int link) {
+  const pid_t sweeper = ::fork();
+  if (sweeper == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    sweep_cgroups(is_sandbox_owner_alive);
+    ::_exit(0);
+  }
+  if (sweeper < 0) return;  // a later run sweeps
+  const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, sweeper, 0)));
+  pollfd wanted[] = {{link, POLLIN, 0}, {ended.get(), POLLIN, 0}};
+  ::poll(wanted, std::size(wanted), kSweepPatienceMs);
+  ::kill(sweeper, SIGKILL);
+  ::waitpid(sweeper, nullptr, 0);
+}
+
 [[noreturn]] void watch(int link, const std::atomic<std::uint64_t>& started_us) {
   ::setsid();
   ::prctl(PR_SET_NAME, "belljar-watch", 0, 0, 0);
@@ -125,7 +145,7 @@ bool is_in_time(int link, std::uint64_t called_ms, const ReceivedNeeds& needs,
 
   const std::uint64_t called_ms = monotonic_ms();
   if (wait_for(link, called_ms + kSweepAfterMs) == Wake::timeout) {
-    sweep_cgroups(is_sandbox_owner_alive);
+    sweep_aside(link);
     if (!is_in_time(link, called_ms, needs, started_us)) {
       kill_sandbox(needs);
       (void)wait_for(link, UINT64_MAX);
