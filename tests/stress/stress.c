@@ -1,6 +1,7 @@
-// stress SECONDS SEED: rounds of 4 processes with 4 threads each that do random work on files, pipes, sockets, signals,
-// memory and children, and check what they can of it. What a round leaves must be what it found: no file, process,
-// descriptor, and, on the user-space kernel, no object of its arena (/proc/belljar/arena).
+// stress SECONDS SEED [FIRST]: rounds of 4 processes with 4 threads each that do random work on files, pipes, sockets,
+// signals, memory and children, and check what they can of it. What a round leaves must be what it found: no file,
+// process, descriptor, and, on the user-space kernel, no object of its arena (/proc/belljar/arena). Before it comes a
+// round of FIRST seconds, which makes what is made once and stays.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { kProcesses = 4, kThreads = 4, kMessage = 64, kMemory = 64 << 10 };
+// kTimesLeast: how often each thread does each kind of work, however late it is: a round on a busy machine may be over
+// before any thread has run.
+enum { kProcesses = 4, kThreads = 4, kMessage = 64, kMemory = 64 << 10, kTimesLeast = 4 };
 
 static char folder[64];
 static double deadline;
@@ -300,8 +303,10 @@ static void* work(void* argument) {
   static void (*const kWorks[])(Worker*) = {own_file, shared_names,      shared_names, pipe_messages, pipe_messages,
                                             own_pipe, passed_descriptor, readiness,    memory,        child,
                                             signals,  signals,           threads};
+  enum { kCount = sizeof kWorks / sizeof *kWorks };
   Worker* const worker = argument;
-  while (now() < deadline) kWorks[below(worker, sizeof kWorks / sizeof *kWorks)](worker);
+  for (int i = 0; i < kTimesLeast * kCount; ++i) kWorks[i % kCount](worker);
+  while (now() < deadline) kWorks[below(worker, kCount)](worker);
   return 0;
 }
 
@@ -406,9 +411,10 @@ int main(int argc, char** argv) {
   if (argc == 3 && strcmp(argv[1], "exit") == 0) return atoi(argv[2]);
   const double seconds = atof(argv[1]);
   const uint64_t seed = strtoull(argv[2], 0, 10);
+  const double first_seconds = argc > 3 ? atof(argv[3]) : seconds / 5 < 3 ? seconds / 5 : 3;
   static State before, after;
   printf("seed %llu\n", (unsigned long long)seed);
-  run_round(seconds / 5 < 3 ? seconds / 5 : 3, seed + 1);  // until caches are as full as they get
+  run_round(first_seconds, seed + 1);  // until caches are as full as they get
   look(&before);
   run_round(seconds, seed);
   look(&after);
