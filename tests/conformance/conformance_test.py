@@ -27,7 +27,6 @@ TIERS = {"container": ["--isolation", "container"], "kernel": ["--isolation", "k
 
 # (tier, program): why it does not run there.
 LEFT_OUT = {
-    ("kernel", "queues"): "there are no POSIX message queues: ENOSYS",
     ("kernel", "sockets"): "there are no network sockets yet; unix_streams and unix_datagrams are about the others",
     ("kernel", "shell_build.sh"): "the compilers' files are copied into the sandbox's memory, and the default limit is too small for all",
     ("kernel", "python_parallel.py"): "its asyncio server listens on a network socket",

@@ -13,6 +13,7 @@ namespace belljar::kernel {
 class FileDataState;
 class Inode;
 class ProcState;
+class QueueNames;
 class ProcessTable;
 class RandomState;
 struct SandboxFacts;
@@ -45,6 +46,7 @@ struct ArenaRoots {
   WatchState* watches = nullptr;
   TimerState* timers = nullptr;
   UnixSocketState* unix_sockets = nullptr;
+  QueueNames* message_queues = nullptr;
   TerminalState* terminals = nullptr;
   TextCache* texts = nullptr;
   ConsoleState* console = nullptr;

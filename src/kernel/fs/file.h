@@ -40,7 +40,18 @@ struct MapSource {
 };
 
 // Files that some calls treat in a way of their own; each kind is one class.
-enum class FileKind : std::uint8_t { other, pipe, socket, epoll, timerfd, signalfd, pidfd, terminal, inotify };
+enum class FileKind : std::uint8_t {
+  other,
+  pipe,
+  socket,
+  epoll,
+  timerfd,
+  signalfd,
+  pidfd,
+  terminal,
+  inotify,
+  message_queue
+};
 
 class EpollItem;
 

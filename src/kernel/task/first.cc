@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/mqueue.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -66,6 +67,7 @@ void set_limits(Process& process, const shm::Boot& boot) {
   process.limits[RLIMIT_NPROC] = {boot.tasks, boot.tasks};
   process.limits[RLIMIT_CORE] = {0, 0};
   process.limits[RLIMIT_MEMLOCK] = {0, 0};
+  process.limits[RLIMIT_MSGQUEUE] = {MQ_BYTES_MAX, MQ_BYTES_MAX};
   process.limits[RLIMIT_NICE] = process.limits[RLIMIT_RTPRIO] = {0, 0};
   if (boot.file_size != 0) process.limits[RLIMIT_FSIZE] = {boot.file_size, boot.file_size};
 }
