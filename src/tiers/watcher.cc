@@ -6,7 +6,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 
 #include "cgroup/cgroup.h"
 #include "host/descriptors.h"
+#include "host/process.h"
 #include "spec/errors.h"
 #include "tiers/container/container.h"
 
@@ -117,21 +117,18 @@ bool is_in_time(int link, std::uint64_t called_ms, const ReceivedNeeds& needs,
   }
 }
 
-// In a process of its own, which may take the heap's locks as they were when the watcher was forked, and which many old
-// groups can't keep from the watching: it ends when it has to.
+// In a process of its own, which may take the heap's locks as they were when the watcher was cloned, and which many old
+// groups can't keep from the watching: it ends when it has to. fork(3) would take those locks here.
 void sweep_aside(int link) {
-  const pid_t sweeper = ::fork();
-  if (sweeper == 0) {
+  const auto sweeper = host::clone_process(0, -1);
+  if (!sweeper) return;  // a later run sweeps
+  if (sweeper->side == host::Side::child) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     sweep_cgroups(is_sandbox_owner_alive);
     ::_exit(0);
   }
-  if (sweeper < 0) return;  // a later run sweeps
-  const Fd ended(static_cast<int>(::syscall(SYS_pidfd_open, sweeper, 0)));
-  pollfd wanted[] = {{link, POLLIN, 0}, {ended.get(), POLLIN, 0}};
+  pollfd wanted[] = {{link, POLLIN, 0}, {sweeper->process.pidfd(), POLLIN, 0}};
   ::poll(wanted, std::size(wanted), kSweepPatienceMs);
-  ::kill(sweeper, SIGKILL);
-  ::waitpid(sweeper, nullptr, 0);
 }
 
 [[noreturn]] void watch(int link, const std::atomic<std::uint64_t>& started_us) {
