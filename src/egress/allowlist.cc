@@ -107,14 +107,20 @@ Decision Allowlist::decide_address(const Host& host, unsigned port, const IpAddr
   if (!connection.is_allowed || host.address == address) return connection;
   const IpKind kind = kind_of(address);
   if (kind == IpKind::global) return connection;
-  const auto lifts = [&](const EgressRule& rule) { return rule.allow_private && is_for(rule, host, port); };
-  const auto lifting = std::ranges::find_if(rules_, lifts);
-  if (lifting != rules_.end() && is_liftable(kind)) {
+  // A rule for some requests lifts it for those alone, and others could come on the same connection.
+  const auto is_here = [&](const EgressRule& rule) { return is_for(rule, host, port); };
+  const auto lifts = [&](const EgressRule& rule) { return rule.allow_private && is_here(rule); };
+  const auto lifts_all = [&](const EgressRule& rule) { return lifts(rule) && !rule.restricts_requests(); };
+  const bool is_lifted =
+      std::ranges::any_of(rules_, lifts_all) ||
+      std::ranges::all_of(rules_, [&](const EgressRule& rule) { return !is_here(rule) || lifts(rule); });
+  if (is_lifted && is_liftable(kind)) {
+    const auto lifting = std::ranges::find_if(rules_, lifts);
     return {.is_allowed = true, .rule = static_cast<std::size_t>(lifting - rules_.begin())};
   }
   return {.rule = connection.rule,
           .reason = fmt::format("{} leads to {}, {}", host.text, format_ip(address), kind_text(kind)),
-          .hint = is_liftable(kind) ? "allow_private = true in a rule for it in the policy file"
+          .hint = is_liftable(kind) ? "allow_private = true in each rule for it in the policy file"
                                     : "nothing: no name may lead there"};
 }
 

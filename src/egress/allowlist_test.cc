@@ -95,6 +95,22 @@ TEST(Allowlist, NeedNotSeeRequestsWhereARuleAllowsAll) {
   EXPECT_EQ(decision.rule, 1U);
 }
 
+TEST(Allowlist, LiftsNothingForRequestsOfOtherRules) {
+  EgressRule some = rule("x.a.test");
+  some.allow_private = true;
+  some.paths = {"/v1/*"};
+  EgressRule all = some;
+  all.paths = {};
+  const auto is_allowed = [](const std::vector<EgressRule>& rules) {
+    return Allowlist(rules).decide_address(host("x.a.test"), 80, *parse_ip("10.0.0.1")).is_allowed;
+  };
+  EXPECT_TRUE(is_allowed({some}));
+  EXPECT_FALSE(is_allowed({some, rule("x.a.test")}));
+  EXPECT_FALSE(is_allowed({rule("*.a.test"), some}));
+  EXPECT_TRUE(is_allowed({rule("x.a.test"), all}));
+  EXPECT_TRUE(is_allowed({some, rule("b.test"), rule("x.a.test:81")}));
+}
+
 TEST(Allowlist, ChecksTheAddressThatIsDialled) {
   EgressRule inside = rule("db.internal.test:5432");
   inside.allow_private = true;

@@ -16,7 +16,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::uint64_t kFirstBytesMs = 30000;
 constexpr std::uint64_t kDialMs = 10000;
 constexpr std::uint64_t kDialOneOfManyMs = 3000;
 constexpr std::uint64_t kLastWordsMs = 5000;
@@ -159,6 +158,16 @@ void Connection::look_at_first_bytes() {
   }
   if (must_inspect(Transport::plain)) return refuse_malformed("a secret goes there over HTTP, and this is not HTTP");
   start_opaque();
+}
+
+// Last words that nobody takes are no refusal of their own.
+void Connection::end_waiting() {
+  if (protocol_ != Protocol::refused) {
+    services_.audit.refuse(protocol_ == Protocol::proxy ? "the proxy" : target_text(),
+                           {.reason = "nothing came in time that could be decided on",
+                            .hint = "nothing: have the program say whole what it asks for"});
+  }
+  reset();
 }
 
 void Connection::wait_for_first_bytes() {
@@ -333,12 +342,16 @@ void Connection::move() {
 
 bool Connection::write_pending(int fd, std::string* pending, bool is_sent) {
   while (!pending->empty()) {
-    const ssize_t written = ::send(fd, pending->data(), pending->size(), MSG_NOSIGNAL);
+    const std::uint64_t most = is_sent ? bytes_left() : pending->size();
+    if (most == 0) {
+      end_at_size_limit();
+      return true;
+    }
+    const ssize_t written = ::send(fd, pending->data(), std::min<std::uint64_t>(pending->size(), most), MSG_NOSIGNAL);
     if (written < 0) return errno == EAGAIN || errno == EINTR;
     active_ms_ = now_ms();
     pending->erase(0, static_cast<std::size_t>(written));
     if (is_sent) count(static_cast<std::uint64_t>(written), 0);
-    if (is_closed()) return true;
   }
   return true;
 }
@@ -352,8 +365,8 @@ void Connection::move_up() {
   if (!write_pending(upstream_.get(), &to_upstream_, true)) return reset();
   if (is_closed() || !to_upstream_.empty()) return;
   if (protocol_ == Protocol::opaque) {
-    count(up_.pump(client_.get(), upstream_.get(), services_.flow_buffer), 0);
-    if (is_closed()) return;
+    count(up_.pump(client_.get(), upstream_.get(), services_.flow_buffer, bytes_left()), 0);
+    if (up_.state() == Flow::State::at_limit) return end_at_size_limit();
     if (up_.state() == Flow::State::failed) return reset();
     client_ended_ = client_ended_ || up_.is_ended();
   }
@@ -370,8 +383,8 @@ void Connection::move_down() {
   if (!write_pending(client_.get(), &to_client_, false)) return close();
   if (!to_client_.empty()) return;
   if (is_connected_ && protocol_ != Protocol::switching && !down_.is_ended()) {
-    count(0, down_.pump(upstream_.get(), client_.get(), services_.flow_buffer));
-    if (is_closed()) return;
+    count(0, down_.pump(upstream_.get(), client_.get(), services_.flow_buffer, bytes_left()));
+    if (down_.state() == Flow::State::at_limit) return end_at_size_limit();
     if (down_.state() == Flow::State::failed) return reset();
     if (!down_.is_ended()) return;
     to_client_ = std::exchange(last_words_, {});
@@ -389,7 +402,14 @@ void Connection::count(std::uint64_t sent, std::uint64_t received) {
   if (sent + received == 0 || !is_recorded_) return;
   active_ms_ = now_ms();
   services_.audit.add_bytes(row_, sent, received);
-  if (services_.audit.bytes_total() <= services_.limits.bytes) return;
+}
+
+std::uint64_t Connection::bytes_left() const {
+  const std::uint64_t used = services_.audit.bytes_total();
+  return used < services_.limits.bytes ? services_.limits.bytes - used : 0;
+}
+
+void Connection::end_at_size_limit() {
   end_at_limit(fmt::format("{} bytes in all", services_.limits.bytes), "--net-size");
 }
 
@@ -451,7 +471,7 @@ void Connection::check_time(std::uint64_t now) {
     if (!is_closed()) move();
     return;
   }
-  if (deadline_ms_ != 0 && now >= deadline_ms_) return reset();
+  if (deadline_ms_ != 0 && now >= deadline_ms_) return end_waiting();
   if (!is_connected_) return;
   if (now - active_ms_ >= services_.limits.idle_ms) {
     return end_at_limit(fmt::format("{} ms without a byte", services_.limits.idle_ms), "--net-idle");

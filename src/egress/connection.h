@@ -21,6 +21,8 @@
 
 namespace belljar::egress {
 
+inline constexpr std::uint64_t kFirstBytesMs = 30000;  // in which what is asked for must be told
+
 // What all connections share. It outlives them.
 struct Services {
   Poller& poller;
@@ -145,7 +147,10 @@ class Connection final : public Waiter {
   void move_down();
   bool write_pending(int fd, std::string* pending, bool is_sent);
   void count(std::uint64_t sent, std::uint64_t received);
+  std::uint64_t bytes_left() const;  // of the limit
   void end_at_limit(std::string_view limit, std::string_view flag);
+  void end_at_size_limit();
+  void end_waiting();
   void update_interest();
   std::uint32_t wanted_of_client() const;
   std::uint32_t wanted_of_upstream() const;

@@ -33,7 +33,7 @@ bool asks_to_close(const HttpHead& head) {
 }
 
 bool is_replaced(const HttpHeader& header, const Secrets::Headers& secrets) {
-  return std::ranges::any_of(secrets, [&](const auto& secret) { return equal_without_case(header.name, secret.name); });
+  return std::ranges::any_of(secrets, [&](const auto& secret) { return is_read_as(header.name, secret.name); });
 }
 
 void put_request_line(const HttpHead& head, std::string_view target, std::string* out) {
@@ -124,9 +124,7 @@ bool Connection::take_request(const HttpHead& head, bool ends_request) {
   const auto written = head.header("host");
   const auto authority = written ? parse_authority(*written) : std::nullopt;
   if (!authority) return refuse_it(written ? "its Host header is malformed" : "it has no Host header");
-  Host named = authority->host;
-  if (!map_synthetic(&named, port_)) return false;
-  if (named != host_ || authority->port.value_or(port_) != port_)
+  if (authority->host != host_ || authority->port.value_or(port_) != port_)
     return refuse_it("its Host header names another host");
   const RequestLine line{head.method, path_of_target(target)};
   const Decision decision = decide_request(line, head.headers);

@@ -123,7 +123,7 @@ void Connection::greet_program() {
     (void)write_pending(client_.get(), &inspected.program->wire(), false);  // the alert
     return close();
   }
-  deadline_ms_ = 0;
+  deadline_ms_ = now_ms() + kFirstBytesMs;
   protocol_ = Protocol::http;
   if (!inspected.failure.empty()) {
     services_.audit.refuse(target_text(), {.reason = inspected.failure, .hint = std::string(kUnusable)});
@@ -134,6 +134,7 @@ void Connection::greet_program() {
   inspected.http2 = Http2Relay::create(services_.secrets.values(),
                                        [this](const Http2Request& request) { return judge_http2(request); });
   if (!inspected.http2) return reset();
+  deadline_ms_ = 0;
   protocol_ = Protocol::http2;
 }
 
@@ -170,16 +171,20 @@ bool Connection::take_from_server() {
   Inspection& inspected = *inspection_;
   std::array<char, kReadBytes> bytes;
   for (unsigned reads = 0; reads < kReadsMax && upstream_interest_.may_have_bytes && may_take_from_server(); ++reads) {
-    const ssize_t size = ::recv(upstream_.get(), bytes.data(), bytes.size(), 0);
-    upstream_interest_.may_have_bytes = size == static_cast<ssize_t>(bytes.size());
+    const std::size_t room = std::clamp<std::uint64_t>(bytes_left(), 1, bytes.size());
+    const ssize_t size = ::recv(upstream_.get(), bytes.data(), room, 0);
+    upstream_interest_.may_have_bytes = size == static_cast<ssize_t>(room);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (size <= 0) {
       inspected.is_server_ended = true;
       break;
     }
     const std::string_view come(bytes.data(), static_cast<std::size_t>(size));
+    if (bytes_left() == 0) {
+      end_at_size_limit();
+      return false;
+    }
     count(0, come.size());
-    if (is_closed()) return false;
     if (!inspected.server) {
       if (!inspected.is_tls) inspected.from_server.append(come);
       continue;

@@ -9,7 +9,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::uint64_t kFirstBytesMs = 30000;
 constexpr std::string_view kNoHost = "not a host name or address in its usual form";
 
 const Decision kMalformed{.reason = std::string(kNoHost), .hint = "nothing: write the host as a rule has it"};

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace belljar::egress {
@@ -34,16 +35,18 @@ void prepare_for_flow(int socket_fd) {
   ::setsockopt(socket_fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof on);
 }
 
-std::uint64_t Flow::pump(int source_fd, int target_fd, FlowBuffer& buffer) {
+std::uint64_t Flow::pump(int source_fd, int target_fd, FlowBuffer& buffer, std::uint64_t most) {
   std::uint64_t moved = 0;
   if (state_ == State::ended || state_ == State::failed) return moved;
   state_ = State::waits_for_source;
-  const std::span<char> room = buffer.bytes();
   while (moved < kShareBytes) {
+    const std::uint64_t left = std::max<std::uint64_t>(most - moved, 1);  // one byte shows whether there is more
+    const std::span<char> room = buffer.bytes().first(std::min<std::uint64_t>(buffer.bytes().size(), left));
     const ssize_t count = ::recv(source_fd, room.data(), room.size(), MSG_PEEK);
     if (count == 0) state_ = State::ended;
     if (count < 0 && !is_for_later(errno)) state_ = State::failed;
-    if (count <= 0) return moved;
+    if (count > 0 && moved == most) state_ = State::at_limit;
+    if (count <= 0 || moved == most) return moved;
     const std::span<char> seen = room.first(static_cast<std::size_t>(count));
     const ssize_t taken = ::send(target_fd, seen.data(), seen.size(), MSG_NOSIGNAL);
     if (taken < 0) {

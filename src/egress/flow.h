@@ -25,11 +25,11 @@ void prepare_for_flow(int socket_fd);
 
 class Flow {
  public:
-  enum class State { waits_for_source, waits_for_target, ended, failed };
+  enum class State { waits_for_source, waits_for_target, ended, failed, at_limit };
 
-  // Moves what there is, up to a share that leaves other connections their turn. Returns the bytes that the target
-  // took.
-  std::uint64_t pump(int source_fd, int target_fd, FlowBuffer& buffer);
+  // Moves what there is, up to a share that leaves other connections their turn, and never more than `most`: at_limit
+  // where there is more. Returns the bytes that the target took.
+  std::uint64_t pump(int source_fd, int target_fd, FlowBuffer& buffer, std::uint64_t most);
 
   State state() const { return state_; }
   bool is_ended() const { return state_ == State::ended; }

@@ -60,8 +60,9 @@ std::string receive_some(const Fd& fd) {
 
 class FlowTest : public testing::Test {
  protected:
-  std::uint64_t pump() { return flow_.pump(source_.near.get(), target_.near.get(), buffer_); }
+  std::uint64_t pump() { return flow_.pump(source_.near.get(), target_.near.get(), buffer_, most_); }
 
+  std::uint64_t most_ = UINT64_MAX;
   Link source_ = connected();
   Link target_ = connected();
   FlowBuffer buffer_;
@@ -131,6 +132,20 @@ TEST_F(FlowTest, UrgentBytesAreBytesLikeOthers) {
   for (int i = 0; i < 4; ++i) moved += pump();
   EXPECT_EQ(moved, 5U);
   EXPECT_EQ(receive_some(target_.far), "ab!cd");
+}
+
+TEST_F(FlowTest, NeverMovesMoreThanItMay) {
+  most_ = 3;
+  ASSERT_EQ(send_some(source_.far, "abc"), 3U);
+  EXPECT_EQ(pump(), 3U);
+  EXPECT_EQ(flow_.state(), State::waits_for_source);
+  most_ = 0;
+  EXPECT_EQ(pump(), 0U);
+  EXPECT_EQ(flow_.state(), State::waits_for_source);
+  ASSERT_EQ(send_some(source_.far, "d"), 1U);
+  EXPECT_EQ(pump(), 0U);
+  EXPECT_EQ(flow_.state(), State::at_limit);
+  EXPECT_EQ(receive_some(target_.far), "abc");
 }
 
 TEST_F(FlowTest, FailsWhereASideIsGone) {

@@ -226,7 +226,7 @@ void Http2Relay::refuse(Stream& stream, const RequestVerdict& verdict) {
 void Http2Relay::forward(Stream& stream, const RequestVerdict& verdict, bool is_whole) {
   std::vector<nghttp2_nv> fields;
   for (const Field& field : stream.fields) {
-    const auto is_replaced = [&](const Secrets::Header& header) { return header.name == field.name; };
+    const auto is_replaced = [&](const Secrets::Header& header) { return is_read_as(field.name, header.name); };
     if (std::ranges::none_of(verdict.headers, is_replaced)) fields.push_back(make_field(field));
   }
   for (const Secrets::Header& header : verdict.headers) {

@@ -117,6 +117,14 @@ bool equal_without_case(std::string_view a, std::string_view lower) {
          });
 }
 
+bool is_read_as(std::string_view header, std::string_view lower) {
+  std::string name(header);
+  std::string wanted(lower);
+  std::ranges::replace(name, '_', '-');
+  std::ranges::replace(wanted, '_', '-');
+  return equal_without_case(name, wanted);
+}
+
 std::optional<std::string_view> HttpHead::header(std::string_view name) const {
   const auto found =
       std::ranges::find_if(headers, [&](const HttpHeader& header) { return equal_without_case(header.name, name); });

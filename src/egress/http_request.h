@@ -35,6 +35,9 @@ std::string_view read_http_headers(std::string_view lines, std::vector<HttpHeade
 
 bool equal_without_case(std::string_view a, std::string_view lower);
 
+// The same, with _ for -: programs behind CGI (RFC 3875, 4.1.18) can't tell them apart.
+bool is_read_as(std::string_view header, std::string_view lower);
+
 // Whether the bytes may be, or become, the first line of an HTTP/1 request. `disguised`: some servers would read it as
 // one, and others would not.
 enum class HttpGuess { no, maybe, yes, disguised, version_2 };

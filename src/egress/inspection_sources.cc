@@ -52,7 +52,8 @@ Result<Fd> copy_descriptor(const SecretRule& rule) {
 // A pipe holds more than the longest value.
 Result<Fd> pass_variable(const SecretRule& rule, EnvironmentLookup lookup) {
   const char* const value = lookup(rule.from.c_str());
-  if (value == nullptr) return bad(rule, fmt::format("{} is not set in your environment", one_line(rule.from)));
+  // Its name is not shown: some write the value there.
+  if (value == nullptr) return bad(rule, "what stands after env: is no variable of your environment");
   auto pipe = make_pipe();
   const std::string_view text(value, std::min(std::strlen(value), kSecretBytesMax + 1));
   if (!pipe || !write_all(pipe->write.get(), text)) return bad(rule, "no pipe could be made for it");

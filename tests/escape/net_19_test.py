@@ -115,6 +115,20 @@ report(open=sum(is_open(client) for client in held))
                 self.assertLess(sum(result.findings["n"]), (12 << 20))
                 self.assertEqual(result.findings["n"][0], 8 << 20)
                 self.assertIn("--net-size", {d["hint"] for d in result.record["denials"]})
+                many = PROBE + """
+import time
+held = [socket.create_connection(("allowed.example", 81), 5) for _ in range(20)]
+for client in held:
+    client.setblocking(False)
+    try: client.send(b"z" * 400000)
+    except OSError: pass
+time.sleep(1)
+report(done=True)
+"""
+                for size, most in ("0", 0), ("1K", 1024):
+                    record = self.sandbox(many, [*flags, "--net-size", size], caller).record
+                    self.assertLessEqual(record["usage"]["net_sent_bytes"] + record["usage"]["net_received_bytes"], most)
+                    self.assertEqual({d["hint"] for d in record["denials"]}, {"--net-size"})
                 start = time.monotonic()
                 result = self.sandbox(PROBE + "a = socket.create_connection(('allowed.example', 81)); a.settimeout(20); a.sendall(b'x'); a.recv(999)\ntry: report(end=len(a.recv(1)))\nexcept OSError as e: report(end=name_of(e.errno))",
                                       [*flags, "--net-idle", "500ms"], caller)

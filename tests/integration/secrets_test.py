@@ -128,6 +128,10 @@ class Secrets(Case):
                 with self.subTest(own=own, version=version):
                     record = self.fetch("curl", "-sS", version, *own, "https://api.example.org/echo")
                     self.check(record, "belljar-placeholder", name)
+            record = self.fetch("curl", "-sS", version, "-H", "X_Key: own", "-H", "x_key: own", "https://api.example.org/echo", secret="API_KEY=file:{key}@api.example.org:X-Key: {{}}")
+            self.assertEqual(record["status"], "ok", record["stderr"])
+            sent = [{key: value for key, value in request["headers"].items() if "key" in key} for request in self.requests()]
+            self.assertEqual(sent, [{"x-key": VALUE}])
 
     def test_large_bodies(self):
         content = os.urandom(1 << 20) * 20
@@ -228,7 +232,7 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
         short = self.write("short", "abc\n")
         lines = self.write("lines", "abcdefgh\nijklmnop\n")
         for source, words in ((f"file:{self.folder}/none", "No such file"), (f"file:{self.folder}", "not a regular file"), (f"file:{short}", "fewer than 8 bytes"),
-                              (f"file:{lines}", "one line of ASCII"), ("fd:77", "descriptor 77 is not open"), ("env:NONE", "NONE is not set"), ("abcdefgh", "never the value itself")):
+                              (f"file:{lines}", "one line of ASCII"), ("fd:77", "descriptor 77 is not open"), ("env:NONE", "what stands after env: is no variable of your environment"), ("abcdefgh", "never the value itself")):
             with self.subTest(source=source):
                 ended = self.run_in("--allow", "api.example.org", "--secret", f"API_KEY={source}@api.example.org:X-Key: {{}}", "--", "true")
                 self.assert_refused(ended, 125, words)
