@@ -24,17 +24,6 @@ def count(lock, value):
 
 
 async def talk():
-    async def serve(reader, writer):
-        writer.write((await reader.readline()).upper())
-        await writer.drain()
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    async with server:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(b"hello\n")
-        print(await reader.read())
-        writer.close()
     process = await asyncio.create_subprocess_exec("tr", "a-z", "A-Z", stdin=-1, stdout=-1)
     print((await process.communicate(b"piped"))[0])
     print(await asyncio.gather(*(asyncio.to_thread(square, n) for n in range(5))))
