@@ -66,7 +66,9 @@ struct Broker {
   Broker() {
     take_fd(kArenaFd, kernel::kRingsSize);
     take_fd(kContentFd, kernel::kContentSize);
-    if (!shared.map() || !files.open(keeper)) fail("the broker can't start");
+    if (!shared.map()) fail("no memory to share");
+    shared.area().boot.memory_bytes = 4U << 20;  // a part of it for copies
+    if (!files.open(keeper, shared.area().boot)) fail("the broker can't start");
     const std::size_t room = kernel::page_up(sizeof(Request));
     auto* const mapped = static_cast<char*>(
         ::mmap(nullptr, room + kernel::kPageSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
@@ -118,7 +120,11 @@ void check_answer(const Broker& broker, Operation operation, const char* path) {
   if (operation == Operation::read_link && !S_ISLNK(status.st_mode)) fail("the target of what is no link");
   if (operation == Operation::list && !S_ISDIR(status.st_mode)) fail("names of what is no folder");
   if (operation == Operation::fetch && !S_ISREG(status.st_mode)) fail("contents of what is no file");
+  if (operation == Operation::read && (!S_ISREG(status.st_mode) || request.result > Request::kDataSize)) {
+    fail("more than was asked, or of what is no file");
+  }
   if (operation != Operation::list && operation != Operation::fetch) return;
+  if (request.result == kernel::shm::kInParts) return;
   if (request.offset < kernel::kPageSize || request.offset % kernel::kPageSize != 0 ||
       request.size > kernel::kContentSize)
     fail("contents outside of the content file");

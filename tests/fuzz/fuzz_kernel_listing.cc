@@ -64,7 +64,8 @@ class ListedTree final : public HostTree {
     return names;
   }
   SysResult<std::size_t> read_link(std::string_view, char*, std::size_t) override { return error(EIO); }
-  SysResult<Content> fetch(std::string_view) override { return error(EIO); }
+  SysResult<Content> fetch(std::string_view, Wanted) override { return error(EIO); }
+  SysResult<std::uint64_t> read(std::string_view, std::uint64_t, Buffers&) override { return error(EIO); }
   SysResult<std::size_t> read_live(std::string_view, std::uint64_t, char*, std::size_t) override { return error(EIO); }
 
  private:

@@ -51,7 +51,8 @@ class ModelHost final : public HostTree {
   SysResult<std::size_t> read_link(std::string_view path, char* to, std::size_t size) override {
     return TRY(find(path))->second.target.copy(to, size);
   }
-  SysResult<Content> fetch(std::string_view) override { return error(EIO); }
+  SysResult<Content> fetch(std::string_view, Wanted) override { return error(EIO); }
+  SysResult<std::uint64_t> read(std::string_view, std::uint64_t, Buffers&) override { return error(EIO); }
   SysResult<std::size_t> read_live(std::string_view, std::uint64_t, char*, std::size_t) override { return error(EIO); }
 
  private:

@@ -25,6 +25,37 @@ int main(int argc, char** argv) {
 }
 """
 
+# Has so many MiB of its own, reads all files of a folder twice, and looks at what it has.
+READS_MUCH = r"""
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char** argv) {
+  static unsigned char block[1 << 16];
+  const size_t size = (size_t)atol(argv[1]) << 20;
+  unsigned char* const own = malloc(size);
+  for (size_t i = 0; i < size; i += 4096) own[i] = (unsigned char)(i >> 12);
+  long bytes = 0;
+  unsigned sum = 0;
+  if (chdir(argv[2]) != 0) return 2;
+  for (int round = 0; round < 2; ++round) {
+    DIR* const folder = opendir(".");
+    for (struct dirent* entry; (entry = readdir(folder)) != 0;) {
+      const int fd = open(entry->d_name, O_RDONLY);
+      for (long count; (count = read(fd, block, sizeof block)) > 0; bytes += count) sum += block[count - 1] * (unsigned)count;
+      close(fd);
+    }
+    closedir(folder);
+  }
+  for (size_t i = 0; i < size; i += 4096)
+    if (own[i] != (unsigned char)(i >> 12)) return 3;
+  printf("%ld %u\n", bytes, sum);
+  return 0;
+}
+"""
+
 # Jumps to a syscall instruction in the kernel's own text, as only the wall stands behind that, once for each number.
 PROBE = r"""
 #include <stdio.h>
@@ -239,6 +270,24 @@ class Memory(Case):
     def test_limit(self):
         record = self.record("--isolation", "kernel", "--memory", "64M", "--", "/usr/bin/python3", "-c", "x = bytearray(10**9)")
         self.assertEqual(record["status"], "memory")
+
+    def test_reading_takes_none(self):
+        """A program that is near its limit reads more files than there is memory: what was read can go again."""
+        self.need("gcc")
+        source = self.write("reads.c", READS_MUCH)
+        subprocess.run(["gcc", "-O1", "-w", "-static", "-o", self.folder / "reads", source], check=True)
+        files = self.folder / "files"
+        files.mkdir()
+        for number in range(40):
+            (files / f"large{number}").write_bytes(os.urandom(1 << 16) * 64)
+        for number in range(2000):
+            (files / f"small{number}").write_bytes(b"%d" % number * 4000)
+        told = [self.run_in("--isolation", tier, "--memory", "128M", "--timeout", "100s", "--mount", f"{self.folder}:/mnt", "--",
+                            "/mnt/reads", "70", "/mnt/files") for tier in ("container", "kernel")]
+        for ended in told:
+            self.assertEqual(ended.status, 0, str(ended))
+        self.assertEqual(*[ended.text for ended in told])
+        self.assertGreater(int(told[0].text.split()[0]), 2 * 40 << 22)
 
 
 @both_callers

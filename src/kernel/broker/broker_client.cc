@@ -52,13 +52,25 @@ class BrokerTree final : public HostTree {
     return length;
   }
 
-  SysResult<Content> fetch(std::string_view path) override {
+  SysResult<Content> fetch(std::string_view path, Wanted wanted) override {
     BrokerCall call(shm::Operation::fetch, path);
-    TRY(call.send());
+    call.request().arguments[0] = wanted == Wanted::whole ? shm::kWhole : shm::kAny;
+    const std::uint64_t fetched = TRY(call.send());
     const shm::Request& answer = call.request();
+    if (fetched == shm::kInParts) return Content{.size = answer.size, .is_in_parts = true};
     const shm::PatchedText& text = answer.text;
     return Content{answer.offset, answer.size, answer.image_id,
                    PatchedText{text.source, text.size, text.distance, text.offset, text.trampoline_size}};
+  }
+
+  SysResult<std::uint64_t> read(std::string_view path, std::uint64_t offset, Buffers& to) override {
+    BrokerCall call(shm::Operation::read, path);
+    call.request().arguments[0] = offset;
+    call.request().arguments[1] = to.left();
+    const std::uint64_t told = TRY(call.send());
+    const std::uint64_t count = told < to.left() ? told : to.left();
+    TRY_VOID(to.put(call.request().data, count < shm::Request::kDataSize ? count : shm::Request::kDataSize));
+    return count;
   }
 
   SysResult<std::size_t> read_live(std::string_view path, std::uint64_t offset, char* to, std::size_t size) override {

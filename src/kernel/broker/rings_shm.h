@@ -29,9 +29,15 @@ enum class Operation : std::uint32_t {
   stat = 1,       // facts of `path`, relative to the root; no part of it may be a link
   read_link = 2,  // its target into `data`
   list = 3,       // names and facts of a folder, as ListedName records in the content file
-  fetch = 4,      // a regular file's contents into the content file
+  fetch = 4,      // a regular file's contents into the content file; the result is a Fetched. `arguments[0]`: a Wanted
   read_live = 5,  // `arguments[0]`: offset; contents into `data`
+  read = 6,       // of a regular file, `arguments[0]`: offset, `arguments[1]`: how much at most; contents into `data`
 };
+
+// What copies are made of stays in the sandbox's memory, so that only a share of it goes to copies of files that can be
+// read part by part as well.
+enum Wanted : std::uint64_t { kAny = 0, kWhole = 1 };
+enum Fetched : std::int64_t { kThere = 0, kInParts = 1 };
 
 struct Facts {
   std::uint64_t number, size, blocks, rdev, device;

@@ -2,12 +2,23 @@
 
 #include <string.h>
 
+#include <algorithm>
+
+#include "kernel/task/sandbox_facts.h"
+
 namespace belljar::kernel {
 namespace {
 
 constexpr std::uint32_t kFirstBuckets = 1024;
-// Beyond this many, names that nobody uses are dropped.
-constexpr std::uint32_t kDentriesMax = 200'000;
+// Beyond so many, names that nobody uses are dropped: with its inode one takes about a KiB.
+constexpr std::uint32_t kDentriesMost = 200'000;
+constexpr std::uint32_t kDentriesLeast = 4096;
+constexpr std::uint64_t kMemoryPerDentry = 64U << 10;
+
+std::uint32_t dentries_max() {
+  const std::uint64_t wanted = sandbox_facts().memory_bytes / kMemoryPerDentry;
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, kDentriesLeast, kDentriesMost));
+}
 // How many are looked at for each that is added.
 constexpr int kLooks = 16;
 
@@ -69,7 +80,7 @@ SysResult<void> DentryCache::grow() {
 
 SysResult<void> DentryCache::insert(Dentry& entry) {
   entry.acquire();
-  if (count_ >= kDentriesMax) drop_unused();
+  if (count_ >= dentries_max()) drop_unused();
   if (count_ >= bucket_count_) {
     const auto grown = grow();
     if (!grown && bucket_count_ == 0) {

@@ -5,6 +5,7 @@
 #include "kernel/fs/dentry_cache.h"
 #include "kernel/fs/host_inode.h"
 #include "kernel/ipc/pipe.h"
+#include "kernel/task/process.h"
 
 namespace belljar::kernel {
 namespace {
@@ -118,20 +119,28 @@ SysResult<std::string_view> HostLink::target() {
   return std::string_view(text_, text_size_);
 }
 
-SysResult<HostTree::Content> HostRegular::content() {
-  if (has_content_.load(std::memory_order_acquire)) return content_;
+SysResult<HostTree::Content> HostRegular::content(HostTree::Wanted wanted) {
+  const auto parts = [this] { return HostTree::Content{.size = size, .is_in_parts = true}; };
+  Known known = known_.load(std::memory_order_acquire);
+  if (known == Known::whole) return content_;
+  if (known == Known::in_parts && wanted == HostTree::Wanted::any) return parts();
   LockGuard guard(lock);
-  if (!has_content_) {
-    content_ = TRY(tree().fetch(path()));
-    if (content_.offset > kContentsEnd || content_.size > kContentsEnd - content_.offset) return error(EIO);
-    size = content_.size;
-    has_content_.store(true, std::memory_order_release);
+  known = known_.load();
+  if (known == Known::whole) return content_;
+  if (known == Known::in_parts && wanted == HostTree::Wanted::any) return parts();
+  const HostTree::Content found = TRY(tree().fetch(path(), wanted));
+  if (found.is_in_parts ? wanted == HostTree::Wanted::whole
+                        : found.offset > kContentsEnd || found.size > kContentsEnd - found.offset) {
+    return error(EIO);
   }
-  return content_;
+  size = found.size;
+  if (!found.is_in_parts) content_ = found;
+  known_.store(found.is_in_parts ? Known::in_parts : Known::whole, std::memory_order_release);
+  return found;
 }
 
 SysResult<void> HostRegular::extend_map(std::uint64_t end, bool) {
-  const HostTree::Content found = TRY(content());
+  const HostTree::Content found = TRY(content(HostTree::Wanted::whole));
   return end <= page_up(found.size) ? SysResult<void>() : error(ENOMEM);
 }
 
@@ -141,18 +150,34 @@ SysResult<Ref<File>> HostRegular::open(Ref<Dentry> dentry, std::uint32_t) {
   return Ref<File>(std::move(file));
 }
 
+// Part by part, between which a signal is seen. What the file has lost since it was first looked at is its end.
+SysResult<std::uint64_t> HostRegularFile::read_parts(Buffers& to, std::uint64_t* position, std::uint64_t count) {
+  to.cut(count);
+  std::uint64_t done = 0;
+  while (to.left() != 0) {
+    const auto part = file().tree().read(file().path(), *position, to);
+    if (!part && done == 0) return std::unexpected(part.error());
+    if (!part || *part == 0) break;
+    *position += *part;
+    done += *part;
+    if (has_signal()) break;
+  }
+  return done;
+}
+
 SysResult<std::uint64_t> HostRegularFile::read(Buffers& to, std::uint64_t* position) {
-  const HostTree::Content content = TRY(file().content());
+  const HostTree::Content content = TRY(file().content(HostTree::Wanted::any));
   if (*position >= content.size) return 0;
   const std::uint64_t rest = content.size - *position;
   const std::uint64_t count = to.left() < rest ? to.left() : rest;
+  if (content.is_in_parts) return read_parts(to, position, count);
   TRY_VOID(to.put(reinterpret_cast<const char*>(kContentBase + content.offset + *position), count));
   *position += count;
   return count;
 }
 
 SysResult<std::uint64_t> HostRegularFile::seek_from_content(std::uint64_t offset, int whence) {
-  const HostTree::Content content = TRY(file().content());
+  const HostTree::Content content = TRY(file().content(HostTree::Wanted::any));
   if (whence == SEEK_END) return content.size;
   if (offset >= content.size) return error(ENXIO);
   return whence == SEEK_DATA ? offset : content.size;
@@ -160,7 +185,7 @@ SysResult<std::uint64_t> HostRegularFile::seek_from_content(std::uint64_t offset
 
 SysResult<MapSource> HostRegularFile::map(std::uint64_t offset, std::uint64_t, bool is_shared, bool is_write) {
   if (is_shared && is_write) return error(EACCES);
-  const HostTree::Content content = TRY(file().content());
+  const HostTree::Content content = TRY(file().content(HostTree::Wanted::whole));
   MapSource source;
   source.kind = MapSource::Kind::content;
   source.offset = content.offset + offset;

@@ -52,12 +52,13 @@ class HostRegular final : public HostInode {
   using HostInode::HostInode;
   SysResult<Ref<File>> open(Ref<Dentry> dentry, std::uint32_t flags) override;
   SysResult<void> extend_map(std::uint64_t end, bool is_shared) override;
-  // Where the contents are; brought in at the first call.
-  SysResult<HostTree::Content> content();
+  // Where the contents are; asked for at the first call. To be mapped they are brought in whole.
+  SysResult<HostTree::Content> content(HostTree::Wanted wanted);
 
  private:
-  HostTree::Content content_;
-  std::atomic<bool> has_content_ = false;
+  enum class Known : std::uint8_t { nothing, in_parts, whole };
+  std::atomic<Known> known_ = Known::nothing;
+  HostTree::Content content_;  // once it is known whole
 };
 
 class HostFolder final : public HostInode {
@@ -116,6 +117,7 @@ class HostRegularFile final : public InodeFile {
   SysResult<MapSource> map(std::uint64_t offset, std::uint64_t size, bool is_shared, bool is_write) override;
 
  private:
+  SysResult<std::uint64_t> read_parts(Buffers& to, std::uint64_t* position, std::uint64_t count);
   HostRegular& file() const { return static_cast<HostRegular&>(*inode()); }
 };
 

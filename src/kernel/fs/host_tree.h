@@ -35,8 +35,12 @@ class HostTree {
     std::uint64_t size = 0;
     std::uint64_t image_id = 0;
     PatchedText text;
+    bool is_in_parts = false;  // they are not there: read() tells them
   };
-  virtual SysResult<Content> fetch(std::string_view path) = 0;
+  enum class Wanted : std::uint8_t { any, whole };  // `whole`: not in parts
+  virtual SysResult<Content> fetch(std::string_view path, Wanted wanted) = 0;
+  // What a regular file has from `offset` on, as much of it as `to` has room for and one request carries; 0 at the end.
+  virtual SysResult<std::uint64_t> read(std::string_view path, std::uint64_t offset, Buffers& to) = 0;
   // A file whose contents are made when it is read, and differ each time (/proc/meminfo of the container): at most
   // `size` bytes from `offset`.
   virtual SysResult<std::size_t> read_live(std::string_view path, std::uint64_t offset, char* to, std::size_t size) = 0;

@@ -57,19 +57,31 @@ class TestHostTree final : public HostTree {
     std::memcpy(to, text.data(), count);
     return count;
   }
-  SysResult<Content> fetch(std::string_view path) override {
+  SysResult<Content> fetch(std::string_view path, Wanted wanted) override {
     ++fetches;
     const std::string& text = nodes_.at(std::string(path)).text;
+    if (in_parts && wanted == Wanted::any) return Content{.size = text.size(), .is_in_parts = true};
     const std::uint64_t offset = next_offset_;
     std::memcpy(reinterpret_cast<char*>(kContentBase + offset), text.data(), text.size());
     next_offset_ += page_up(text.size());
     return Content{offset, text.size(), 7};
   }
+  SysResult<std::uint64_t> read(std::string_view path, std::uint64_t offset, Buffers& to) override {
+    ++reads;
+    const std::string& text = nodes_.at(std::string(path)).text;
+    if (offset >= text.size()) return 0;
+    const std::uint64_t count = std::min<std::uint64_t>({kPart, to.left(), text.size() - offset});
+    const SysResult<void> put = to.put(text.data() + offset, count);
+    if (!put) return std::unexpected(put.error());
+    return count;
+  }
   SysResult<std::size_t> read_live(std::string_view, std::uint64_t, char*, std::size_t) override {
     return error(ENOSYS);
   }
 
-  int stats = 0, lists = 0, links = 0, fetches = 0;
+  static constexpr std::uint64_t kPart = 1000;
+  bool in_parts = false;  // what is not wanted whole
+  int stats = 0, lists = 0, links = 0, fetches = 0, reads = 0;
 
  private:
   Facts facts_of(const std::pair<const std::string, Node>& node) const {

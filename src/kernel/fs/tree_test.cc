@@ -15,6 +15,33 @@ TEST_F(FileSystemTest, ReadsTheHostTree) {
   EXPECT_EQ(size_of("/usr/bin/true"), 5000);
 }
 
+TEST_F(FileSystemTest, ReadsInPartsWhatIsNotCopied) {
+  host.in_parts = true;
+  std::string text;
+  for (int i = 0; i < 700; ++i) text += std::to_string(i);
+  host.add("etc/long", S_IFREG | 0644, text);
+  EXPECT_EQ(read_path("/etc/long"), text);
+  EXPECT_EQ(read_path("/etc/long"), text);
+  EXPECT_EQ(host.fetches, 1) << "asked for once";
+  const long fd = open("/etc/long", O_RDONLY);
+  EXPECT_EQ(call(sys_lseek, fd, -5, SEEK_END), static_cast<long>(text.size()) - 5);
+  EXPECT_EQ(read_all(fd), text.substr(text.size() - 5));
+  char block[4000];
+  EXPECT_EQ(call(sys_pread64, fd, block, 1200, 700), 1200);
+  EXPECT_EQ(std::string_view(block, 1200), text.substr(700, 1200));
+  EXPECT_EQ(call(sys_pread64, fd, block, sizeof block, text.size()), 0);
+  EXPECT_EQ(size_of("/etc/long"), static_cast<long>(text.size()));
+
+  const int reads = host.reads;
+  const Ref<File> file = *kernel.task().files->get(static_cast<int>(fd));
+  const auto mapped = file->map(0, 4096, false, false);
+  ASSERT_TRUE(mapped.has_value()) << "to be mapped it is brought in whole";
+  EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(kContentBase + mapped->offset), text.size()), text);
+  EXPECT_EQ(read_path("/etc/long"), text);
+  EXPECT_EQ(host.fetches, 2);
+  EXPECT_EQ(host.reads, reads) << "and then read from there";
+}
+
 TEST_F(FileSystemTest, ShowsHostPlacesInWritableFolders) {
   host.add("tmp/a", S_IFDIR | 0755);
   host.add("tmp/a/deep", S_IFDIR | 0755);

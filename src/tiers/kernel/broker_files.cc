@@ -31,6 +31,9 @@ constexpr std::string_view kHidden[] = {"proc", "sys", "dev"};
 // What guests may read of them: it tells of the sandbox's share of the machine.
 constexpr std::string_view kLive[] = {"proc/cpuinfo", "proc/meminfo", "proc/stat", "proc/loadavg", "proc/uptime"};
 
+// Of the sandbox's memory, for copies of what the cache does not keep.
+constexpr std::uint64_t kCopiesShare = 32;
+
 Facts facts_of(const struct stat& status) {
   Facts facts{};
   facts.number = status.st_ino;
@@ -61,8 +64,9 @@ bool is_hidden(std::string_view path) {
 
 }  // namespace
 
-bool Files::open(const content_cache::Keeper& keeper) {
+bool Files::open(const content_cache::Keeper& keeper, const kernel::shm::Boot& boot) {
   keeper_ = &keeper;
+  boot_ = &boot;
   if (auto cache = content_cache::Index::map(kCacheFd, false)) cache_ = *cache;
   ::close(kCacheFd);  // so that nothing leads from here to the file
   auto root = open_at(AT_FDCWD, "/", O_PATH | O_DIRECTORY);
@@ -83,6 +87,7 @@ void Files::answer(Request& request) {
   std::memcpy(path.data(), request.path, path.size());
   path.back() = '\0';
   question.path = path.data();
+  release_listing(request);
   request.result = decide(question, request);
   request.state.store(Request::kDone);
   wake(request.state);
@@ -100,6 +105,8 @@ std::int64_t Files::decide(const Question& question, Request& request) {
       return list(question, request);
     case Operation::fetch:
       return fetch(question, request);
+    case Operation::read:
+      return read(question, request);
     default:
       return -ENOSYS;
   }
@@ -157,6 +164,14 @@ std::optional<std::uint64_t> Files::take_content(std::uint64_t size) {
   return offset;
 }
 
+void Files::release_listing(const Request& request) {
+  const auto found = listings_.find(&request);
+  if (found == listings_.end()) return;
+  // Where the host can't, they stay until the end.
+  ::madvise(content_ + found->second.offset, found->second.size, MADV_REMOVE);
+  listings_.erase(found);
+}
+
 std::int64_t Files::list(const Question& question, Request& request) {
   const auto place = find(question.path);
   if (!place) return -place.error().value;
@@ -183,21 +198,47 @@ std::int64_t Files::list(const Question& question, Request& request) {
   const auto offset = take_content(records.size());
   if (!offset) return -ENOSPC;
   std::memcpy(content_ + *offset, records.data(), records.size());
+  listings_[&request] = {*offset, kernel::page_up(records.size())};
   request.offset = *offset;
   request.size = records.size();
   return 0;
 }
 
+SysResult<Fd> Files::open_file(const std::string& path) {
+  const Place place = TRY(find(path));
+  return open_at(place.folder, place.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+}
+
+bool Files::goes_in_parts(const Question& question, std::uint64_t size) {
+  if (question.arguments[0] == kernel::shm::kWhole) return false;
+  // Init has written it by now. What a guest makes of it later is not seen, and would be the guest's own memory.
+  if (!copies_max_) copies_max_ = *const_cast<const volatile std::uint64_t*>(&boot_->memory_bytes) / kCopiesShare;
+  return size > *copies_max_ || copied_ > *copies_max_ - size;
+}
+
+std::int64_t Files::read(const Question& question, Request& request) {
+  const auto file = open_file(question.path);
+  if (!file) return -file.error().value;
+  struct stat status{};
+  if (::fstat(file->get(), &status) != 0) return -errno;
+  if (!S_ISREG(status.st_mode)) return -EINVAL;
+  const std::uint64_t size = std::min<std::uint64_t>(question.arguments[1], Request::kDataSize);
+  const ssize_t count = ::pread(file->get(), request.data, size, static_cast<off_t>(question.arguments[0] & INT64_MAX));
+  return count < 0 ? -errno : count;
+}
+
 std::int64_t Files::fetch(const Question& question, Request& request) {
-  const auto place = find(question.path);
-  if (!place) return -place.error().value;
-  const auto file = open_at(place->folder, place->name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  const auto file = open_file(question.path);
   if (!file) return -file.error().value;
   struct stat status{};
   if (::fstat(file->get(), &status) != 0) return -errno;
   if (!S_ISREG(status.st_mode)) return -EINVAL;
   if (show_cached(file->get(), status, request)) return 0;
   const auto size = static_cast<std::uint64_t>(status.st_size);
+  if (goes_in_parts(question, size)) {
+    request.size = size;
+    return kernel::shm::kInParts;
+  }
   const auto offset = take_content(size);
   if (!offset) return -ENOSPC;
   std::uint64_t done = 0;
@@ -207,6 +248,7 @@ std::int64_t Files::fetch(const Question& question, Request& request) {
     if (count == 0) break;
     done += static_cast<std::uint64_t>(count);
   }
+  copied_ += kernel::page_up(size);
   request.offset = *offset;
   request.size = done;
   request.image_id = *offset / kernel::kPageSize;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,7 @@ namespace belljar::broker {
 class Files {
  public:
   // `keeper`: outlives this.
-  bool open(const content_cache::Keeper& keeper);
+  bool open(const content_cache::Keeper& keeper, const kernel::shm::Boot& boot);
   // Fills in the answer and wakes who asked.
   void answer(kernel::shm::Request& request);
 
@@ -43,8 +44,15 @@ class Files {
   std::int64_t list(const Question& question, kernel::shm::Request& request);
   std::int64_t fetch(const Question& question, kernel::shm::Request& request);
   std::int64_t read_live(const Question& question, kernel::shm::Request& request) const;
+  std::int64_t read(const Question& question, kernel::shm::Request& request);
+  // Whether a file of that size is to be read part by part: copies have had their share of the sandbox's memory.
+  bool goes_in_parts(const Question& question, std::uint64_t size);
+  // The file of a path, which is no link.
+  SysResult<Fd> open_file(const std::string& path);
   // Answers with what the content cache has of an open file; false: it has nothing, and can't have.
   bool show_cached(int file, const struct stat& status, kernel::shm::Request& request) const;
+  // What was listed for the request before is read by now: its pages go back.
+  void release_listing(const kernel::shm::Request& request);
   // Room in the content file; nothing when it is full.
   std::optional<std::uint64_t> take_content(std::uint64_t size);
 
@@ -54,8 +62,15 @@ class Files {
   Fd last_folder_;
   std::optional<content_cache::Index> cache_;
   const content_cache::Keeper* keeper_ = nullptr;
+  struct Listing {
+    std::uint64_t offset = 0, size = 0;
+  };
+  std::map<const kernel::shm::Request*, Listing> listings_;
+  const kernel::shm::Boot* boot_ = nullptr;
+  std::optional<std::uint64_t> copies_max_;
   char* content_ = nullptr;
   std::uint64_t content_used_ = kernel::kPageSize;  // offset 0 stands for nothing
+  std::uint64_t copied_ = 0;                        // bytes of it that are copies of files
 };
 
 }  // namespace belljar::broker

@@ -76,7 +76,7 @@ int run(std::span<const std::string> folders) {
   Shared shared;
   if (!shared.map()) return kEndedOtherwise;
   Files files;
-  if (!files.open(keeper)) return kEndedOtherwise;
+  if (!files.open(keeper, shared.area().boot)) return kEndedOtherwise;
   if (::isatty(STDIN_FILENO) == 1) {
     sigset_t changes;
     ::sigemptyset(&changes);

@@ -64,7 +64,7 @@ std::optional<std::uint64_t> Index::take(std::uint64_t size) {
   std::uint64_t begin = header_->used.load();
   if (begin < kContentsBegin) begin = kContentsBegin;
   begin = kernel::page_up(begin);
-  if (begin > kBudget || size > kBudget - begin) {
+  if (begin > kBudget || size > kBudget - begin || header_->entry_count.load() >= kEntriesMax / 2) {
     header_->is_full.store(1);
     return std::nullopt;
   }

@@ -22,7 +22,7 @@ class Index {
 
   // The rest is for keepers, one at a time (lock in cache_keeper.cc).
 
-  // Room for `size` bytes, in whole pages; nothing where the budget is used up, which is noted.
+  // Room for `size` bytes, in whole pages; nothing where the budget or the index is used up, which is noted.
   std::optional<std::uint64_t> take(std::uint64_t size);
   // After all that it refers to is written. False: the index is full.
   bool add(const Record& record);
