@@ -403,7 +403,7 @@ class Doctor(Case):
         tier = report["tiers"][0]
         self.assertEqual((tier["name"], tier["works"]), ("container", True))
         record = self.record("--", "true")
-        no_limit = {"cpu_time", "fuel", "file_size", "read_rate", "write_rate"}  # by default: nothing to hold
+        no_limit = {"cpu_time", "fuel", "file_size", "read_rate", "write_rate", "net_time"}  # by default: nothing to hold
         for state in ("enforced", "weaker", "missing"):
             walls = {wall["name"] for wall in tier["walls"] if wall["state"] == state}
             self.assertEqual(walls - no_limit, record.walls(state))
