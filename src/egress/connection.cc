@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <new>
 
 #include "egress/client_hello.h"
 #include "egress/socket_address.h"
@@ -20,7 +19,7 @@ constexpr std::uint64_t kDialMs = 10000;
 constexpr std::uint64_t kDialOneOfManyMs = 3000;
 constexpr std::uint64_t kLastWordsMs = 5000;
 constexpr std::size_t kDroppedBytesMax = std::size_t{256} << 10;
-constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
+constexpr std::size_t kClientBytesMax = std::size_t{128} << 10;  // room for the longest head
 constexpr std::string_view kNotReached = "nothing: a rule allows it, but it was not reached";
 constexpr unsigned char kTlsHandshake = 22;
 // Alert "access_denied", fatal (RFC 8446, section 6).
@@ -56,8 +55,11 @@ void Connection::dial() {
   }
   is_asking_ = true;
   lookup_ = services_.resolver.look_up(host_.text, [this](const std::vector<IpAddress>& addresses) {
-    use_addresses(addresses);
-    if (!is_closed() && !is_asking_) move();
+    if (is_asking_) return use_addresses(addresses);
+    account([&] {
+      use_addresses(addresses);
+      if (!is_closed()) move();
+    });
   });
   if (lookup_) lookup_->start();
   is_asking_ = false;
@@ -256,20 +258,25 @@ void Connection::say_last_words(std::string text) {
   upstream_interest_ = {};
   upstream_.reset();
   is_connected_ = false;
+  wipe(&to_upstream_);
   to_client_ += text;
 }
 
 // --- Bytes --------------------------------------------------------------------------------------------------------
 
 void Connection::wake(std::uint32_t events, unsigned tag) {
-  try {
-    act_on(events, tag);
-  } catch (const std::bad_alloc&) {
-    inspection_.reset();
-    reset();
-    services_.audit.refuse(target_text(), {.reason = "the memory for connections is used up",
-                                           .hint = "read what comes, or have fewer connections at once"});
-  }
+  account([&] { act_on(events, tag); });
+}
+
+void Connection::end_at_memory() {
+  reset();
+  inspection_.reset();
+  lookup_.reset();
+  held_bytes_ = 0;
+  services_.audit.refuse(
+      target_text(),
+      {.reason = "the memory of all connections together is used up",
+       .hint = "send whole requests, read what comes, or have fewer connections at once: --net-connections"});
 }
 
 void Connection::act_on(std::uint32_t events, unsigned tag) {
@@ -286,13 +293,19 @@ void Connection::act_on(std::uint32_t events, unsigned tag) {
   move();
 }
 
+bool Connection::may_read_client() const {
+  return !client_ended_ && from_client_.size() < kClientBytesMax && to_upstream_.size() < services_.buffer_bytes_max;
+}
+
 // Reads what is there up to the bound; false when the connection was closed by it.
 bool Connection::read_client() {
   std::array<char, std::size_t{16} << 10> bytes;
-  while (client_interest_.may_have_bytes && from_client_.size() < kBufferBytesMax && !client_ended_) {
+  std::size_t read = 0;
+  while (client_interest_.may_have_bytes && may_read_client() && read < services_.buffer_bytes_max) {
     const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
     client_interest_.may_have_bytes = count == static_cast<ssize_t>(bytes.size());
     if (count > 0) {
+      read += static_cast<std::size_t>(count);
       active_ms_ = now_ms();
       if (protocol_ == Protocol::refused) {
         dropped_bytes_ += static_cast<std::size_t>(count);
@@ -316,6 +329,19 @@ bool Connection::read_client() {
 void Connection::move() {
   if (is_inspecting()) return move_inspected();
   if (protocol_ != Protocol::opaque && !client_ended_ && !read_client()) return;
+  use_client_bytes();
+  if (is_closed()) return;
+  if (is_inspecting()) return move_inspected();
+  move_up();
+  while (!is_closed() && is_held_back_ && to_upstream_.empty() && protocol_ == Protocol::http) {
+    read_requests();
+    if (!is_closed()) move_up();
+  }
+  if (!is_closed()) move_down();
+  if (!is_closed()) update_interest();
+}
+
+void Connection::use_client_bytes() {
   switch (protocol_) {
     case Protocol::proxy:
       read_proxy();
@@ -333,11 +359,6 @@ void Connection::move() {
     case Protocol::refused:
       break;
   }
-  if (is_closed()) return;
-  if (is_inspecting()) return move_inspected();
-  move_up();
-  if (!is_closed()) move_down();
-  if (!is_closed()) update_interest();
 }
 
 bool Connection::write_pending(int fd, std::string* pending, bool is_sent) {
@@ -428,8 +449,7 @@ std::uint32_t Connection::wanted_of_client() const {
     const bool may_read = is_connected_ && to_upstream_.empty() && up_.state() == Flow::State::waits_for_source;
     return may_read ? events | EPOLLIN : events;
   }
-  const bool has_room = from_client_.size() < kBufferBytesMax && to_upstream_.size() < kBufferBytesMax;
-  return has_room ? events | EPOLLIN : events;
+  return may_read_client() ? events | EPOLLIN : events;
 }
 
 std::uint32_t Connection::wanted_of_upstream() const {
@@ -462,14 +482,15 @@ void Connection::check_time(std::uint64_t now) {
   if (lookup_ && !is_connected_) lookup_->check_time(now);
   if (is_closed()) return;
   if (dial_deadline_ms_ != 0 && now >= dial_deadline_ms_ && !is_connected_) {
-    if (upstream_.is_open()) {
-      connect_to_next();
-    } else {
-      lookup_.reset();
-      fail_dial("its name does not resolve in time");
-    }
-    if (!is_closed()) move();
-    return;
+    return account([&] {
+      if (upstream_.is_open()) {
+        connect_to_next();
+      } else {
+        lookup_.reset();
+        fail_dial("its name does not resolve in time");
+      }
+      if (!is_closed()) move();
+    });
   }
   if (deadline_ms_ != 0 && now >= deadline_ms_) return end_waiting();
   if (!is_connected_) return;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "egress/audit.h"
 #include "egress/client_hello.h"
 #include "egress/flow.h"
+#include "egress/heap.h"
 #include "egress/http_request.h"
 #include "egress/inspection.h"
 #include "egress/poller.h"
@@ -34,6 +36,7 @@ struct Services {
   Tls* tls;  // null: there is nothing to inspect
   EgressLimits limits;
   FlowBuffer flow_buffer;
+  std::size_t buffer_bytes_max = 0;  // of each buffer of what is only passed on; less the more connections there are
 };
 
 class Connection final : public Waiter {
@@ -53,10 +56,18 @@ class Connection final : public Waiter {
   // Ends what has waited too long.
   void check_time(std::uint64_t now);
 
+  // What it keeps in memory, with its part of the libraries'; no less than 0.
+  std::ptrdiff_t held_bytes() const { return held_bytes_; }
+  // Ends it and frees that, where the memory of all is used up. Not from within its own functions.
+  void end_at_memory();
+
   bool is_closed() const { return !client_.is_open(); }
   void close();
 
  private:
+  // Does what may allocate, and adds up what it left allocated.
+  template <typename Act>
+  void account(Act act);
   void act_on(std::uint32_t events, unsigned tag);
   static constexpr unsigned kClient = 0;  // tags
   static constexpr unsigned kUpstream = 1;
@@ -86,7 +97,7 @@ class Connection final : public Waiter {
   void accept_absolute(const HttpHead& head);
   void go_to(Host host, unsigned port);
   bool map_synthetic(Host* host, unsigned port);
-  std::string target_text() const { return format_authority(host_, port_); }
+  std::string target_text() const { return host_.text.empty() ? "the proxy" : format_authority(host_, port_); }
 
   // --- The way there
   void dial();
@@ -141,8 +152,10 @@ class Connection final : public Waiter {
   void reset();
 
   // --- Bytes
+  bool may_read_client() const;
   bool read_client();
   void move();
+  void use_client_bytes();
   void move_up();
   void move_down();
   bool write_pending(int fd, std::string* pending, bool is_sent);
@@ -187,6 +200,7 @@ class Connection final : public Waiter {
   std::size_t dropped_bytes_ = 0;
   std::string last_words_;  // for the client, once upstream has said all
   RequestReader requests_;
+  bool is_held_back_ = false;  // requests wait until upstream has taken what was read
   std::uint64_t requests_taken_ = 0;
   std::unique_ptr<Inspection> inspection_;
   Flow up_;
@@ -195,6 +209,18 @@ class Connection final : public Waiter {
   std::uint64_t dial_deadline_ms_ = 0;
   std::uint64_t active_ms_ = 0;  // when bytes last moved
   std::uint64_t begun_ms_ = now_ms();
+  std::ptrdiff_t held_bytes_ = 0;
 };
+
+template <typename Act>
+void Connection::account(Act act) {
+  const std::ptrdiff_t before = heap_bytes;
+  try {
+    act();
+  } catch (const std::bad_alloc&) {
+    end_at_memory();
+  }
+  held_bytes_ += heap_bytes - before;
+}
 
 }  // namespace belljar::egress

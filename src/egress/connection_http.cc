@@ -12,8 +12,6 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
-
 bool has_word(std::string_view list, std::string_view lower_word) {
   while (!list.empty()) {
     const std::size_t comma = std::min(list.find(','), list.size());
@@ -80,7 +78,10 @@ void put_head_of_hop(const HttpHead& head, std::string_view target, bool closes,
 }  // namespace
 
 void Connection::read_requests() {
-  while (protocol_ == Protocol::http && to_upstream_.size() < kBufferBytesMax) {
+  is_held_back_ = false;
+  while (protocol_ == Protocol::http) {
+    is_held_back_ = to_upstream_.size() >= services_.buffer_bytes_max;
+    if (is_held_back_) return;
     // So that a later request that is refused does not take the answer to the first one with it.
     if (is_whole_ && requests_taken_ > 0 && !is_connected_) return;
     if (is_request_over_) from_client_ = {};  // nobody will answer what comes after the one request

@@ -15,15 +15,16 @@ namespace belljar::egress {
 namespace {
 
 constexpr std::uint64_t kGreetingMs = 30000;
-constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
+constexpr std::size_t kClientBytesMax = std::size_t{128} << 10;  // room for the longest head
 constexpr std::size_t kDroppedBytesMax = std::size_t{256} << 10;
-constexpr std::size_t kReadBytes = std::size_t{64} << 10;
+constexpr std::size_t kReadBytesMin = std::size_t{16} << 10;
+constexpr std::size_t kReadBytesMax = std::size_t{64} << 10;
 constexpr unsigned kReadsMax = 4;  // so that other connections have their turn
-constexpr unsigned kTurnsMax = 16;
+constexpr unsigned kTurnsMax = 256;
 constexpr std::string_view kUnusable = "nothing: the server's side must be mended";
 
-bool has_room(const TlsEnd* end) {
-  return end == nullptr || end->wire().size() < kBufferBytesMax;
+bool has_room(const TlsEnd* end, std::size_t bytes_max) {
+  return end == nullptr || end->wire().size() < bytes_max;
 }
 
 bool is_plain_path(std::string_view path) {
@@ -146,7 +147,8 @@ bool Connection::take_from_program() {
   Inspection& inspected = *inspection_;
   if (!inspected.is_tls) return client_ended_ || read_client();
   if (!inspected.program) return true;
-  std::array<char, kReadBytes> bytes;
+  std::array<char, kReadBytesMax> room;
+  const auto bytes = std::span(room).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
   for (unsigned reads = 0; reads < kReadsMax && client_interest_.may_have_bytes && may_take_from_program(); ++reads) {
     const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
     client_interest_.may_have_bytes = count == static_cast<ssize_t>(bytes.size());
@@ -169,7 +171,8 @@ bool Connection::take_from_program() {
 
 bool Connection::take_from_server() {
   Inspection& inspected = *inspection_;
-  std::array<char, kReadBytes> bytes;
+  std::array<char, kReadBytesMax> room;
+  const auto bytes = std::span(room).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
   for (unsigned reads = 0; reads < kReadsMax && upstream_interest_.may_have_bytes && may_take_from_server(); ++reads) {
     const std::size_t room = std::clamp<std::uint64_t>(bytes_left(), 1, bytes.size());
     const ssize_t size = ::recv(upstream_.get(), bytes.data(), room, 0);
@@ -201,13 +204,15 @@ bool Connection::take_from_server() {
 
 bool Connection::may_take_from_program() const {
   const bool is_readable = !inspection_->is_tls || inspection_->program;
-  return is_readable && !client_ended_ && from_client_.size() < kBufferBytesMax &&
-         to_upstream_.size() < kBufferBytesMax && has_room(inspection_->server.get());
+  const std::size_t bytes_max = services_.buffer_bytes_max;
+  return is_readable && !client_ended_ && from_client_.size() < kClientBytesMax && to_upstream_.size() < bytes_max &&
+         has_room(inspection_->server.get(), bytes_max);
 }
 
 bool Connection::may_take_from_server() const {
-  return is_connected_ && !inspection_->is_server_ended && to_client_.size() < kBufferBytesMax &&
-         inspection_->from_server.size() < kBufferBytesMax && has_room(inspection_->program.get());
+  const std::size_t bytes_max = services_.buffer_bytes_max;
+  return is_connected_ && !inspection_->is_server_ended && to_client_.size() < bytes_max &&
+         inspection_->from_server.size() < bytes_max && has_room(inspection_->program.get(), bytes_max);
 }
 
 // --- Plain bytes
@@ -264,7 +269,8 @@ void Connection::relay_http2() {
   const bool is_good = relay.from_program(from_client_) && relay.from_server(inspected.from_server);
   from_client_.clear();
   inspected.from_server.clear();
-  const bool is_sent = relay.to_program(&to_client_) && relay.to_server(&to_upstream_);
+  const bool is_sent = relay.to_program(&to_client_, services_.buffer_bytes_max) &&
+                       relay.to_server(&to_upstream_, services_.buffer_bytes_max);
   if (is_good && is_sent) return;
   services_.audit.refuse(target_text(), {.reason = "HTTP/2 that breaks its rules", .hint = std::string(kUnusable)});
   if (give_all()) reset();
@@ -314,7 +320,7 @@ bool Connection::has_bytes_to_give() const {
 // False where the socket or TLS fails.
 bool Connection::give(int fd, TlsEnd* end, std::string* plain, bool is_sent) {
   if (end == nullptr) return inspection_->is_tls || write_pending(fd, plain, is_sent);
-  const bool may_encrypt = end->state() == TlsEnd::State::open && end->wire().size() < kBufferBytesMax;
+  const bool may_encrypt = end->state() == TlsEnd::State::open && has_room(end, services_.buffer_bytes_max);
   if (may_encrypt && !end->write(plain)) return false;
   return write_pending(fd, &end->wire(), is_sent);
 }

@@ -28,15 +28,17 @@ void Connection::start_redirected(const IpAddress& address, unsigned port) {
   protocol_ = Protocol::unknown;
   active_ms_ = now_ms();
   deadline_ms_ = active_ms_ + kFirstBytesMs;
-  go_to(Host{format_ip(address), address}, port);
-  if (!is_closed()) move();
+  account([&] {
+    go_to(Host{format_ip(address), address}, port);
+    if (!is_closed()) move();
+  });
 }
 
 void Connection::start_proxied() {
   protocol_ = Protocol::proxy;
   active_ms_ = now_ms();
   deadline_ms_ = active_ms_ + kFirstBytesMs;
-  move();
+  account([&] { move(); });
 }
 
 // A program that looked the name up itself names the synthetic address.

@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint32_t kStreamsMax = 100;
 constexpr std::uint32_t kStreamWindowBytes = 256U << 10;
 constexpr std::int32_t kWindowBytes = 512 << 10;
-constexpr std::size_t kSendBytes = std::size_t{128} << 10;
 
 struct CallbacksFree {
   void operator()(nghttp2_session_callbacks* callbacks) const { ::nghttp2_session_callbacks_del(callbacks); }
@@ -97,8 +96,8 @@ bool Http2Relay::receive(nghttp2_session* session, std::string_view bytes) {
   return taken == static_cast<ssize_t>(bytes.size());
 }
 
-bool Http2Relay::send(nghttp2_session* session, std::string* out) {
-  while (out->size() < kSendBytes) {
+bool Http2Relay::send(nghttp2_session* session, std::string* out, std::size_t bytes_max) {
+  while (out->size() < bytes_max) {
     const std::uint8_t* bytes = nullptr;
     const ssize_t size = ::nghttp2_session_mem_send(session, &bytes);
     if (size < 0) return false;

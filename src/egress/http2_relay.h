@@ -48,9 +48,9 @@ class Http2Relay {
   bool from_program(std::string_view bytes) { return receive(program_.session, bytes); }
   bool from_server(std::string_view bytes) { return receive(server_.session, bytes); }
 
-  // Appends what is to be sent, about as much as `out` has room for; false where that failed.
-  bool to_program(std::string* out) { return send(program_.session, out); }
-  bool to_server(std::string* out) { return send(server_.session, out); }
+  // Appends what is to be sent, until `out` has `bytes_max` or somewhat more; false where that failed.
+  bool to_program(std::string* out, std::size_t bytes_max) { return send(program_.session, out, bytes_max); }
+  bool to_server(std::string* out, std::size_t bytes_max) { return send(server_.session, out, bytes_max); }
 
   // One of the sides wants nothing more.
   bool is_over() const;
@@ -89,7 +89,7 @@ class Http2Relay {
   Http2Relay(std::span<const std::string> values, Decide decide) : values_(values), decide_(std::move(decide)) {}
   bool start();
   static bool receive(nghttp2_session* session, std::string_view bytes);
-  static bool send(nghttp2_session* session, std::string* out);
+  static bool send(nghttp2_session* session, std::string* out, std::size_t bytes_max);
 
   Stream* stream_of(const Side& side, std::int32_t id);
   void take_field(Stream& stream, std::string_view name, std::string_view value) const;

@@ -12,6 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 const std::vector<std::string> kValues = {"sk-12345678"};
+constexpr std::size_t kRoom = std::size_t{128} << 10;
 
 nghttp2_nv nv(std::string_view name, std::string_view value) {
   return {const_cast<std::uint8_t*>(reinterpret_cast<const std::uint8_t*>(name.data())),
@@ -140,8 +141,8 @@ class Http2RelayTest : public testing::Test {
       std::string up;
       ASSERT_TRUE(relay->from_program(program.says()));
       ASSERT_TRUE(relay->from_server(server.says()));
-      ASSERT_TRUE(relay->to_program(&down));
-      ASSERT_TRUE(relay->to_server(&up));
+      ASSERT_TRUE(relay->to_program(&down, kRoom));
+      ASSERT_TRUE(relay->to_server(&up, kRoom));
       program.hears(down);
       server.hears(up);
     }

@@ -56,7 +56,7 @@ void Poller::remove(int fd, Slot slot) {
 }
 
 void Poller::run_once(int timeout_ms) {
-  std::array<epoll_event, 256> events;
+  std::array<epoll_event, 32> events;  // few, so that the memory that they take is looked at in between
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   for (int i = 0; i < count; ++i) {
     const Slot slot = events[static_cast<std::size_t>(i)].data.u64;

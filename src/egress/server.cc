@@ -11,6 +11,7 @@
 #include <new>
 
 #include "egress/flow.h"
+#include "egress/heap.h"
 #include "egress/link.h"
 #include "egress/socket_address.h"
 
@@ -19,8 +20,15 @@ namespace {
 
 constexpr std::uint64_t kCheckEveryMs = 500;
 constexpr std::uint64_t kPauseMs = 20;
-constexpr unsigned kAcceptsPerTurn = 64;
+constexpr unsigned kAcceptsPerTurn = 16;
 constexpr double kBurstSeconds = 2;
+// Of the heap, for what all connections together collect, and for each that may have two ends of TLS.
+constexpr std::ptrdiff_t kMemoryBytes = std::ptrdiff_t{16} << 20;
+constexpr std::ptrdiff_t kTlsBytesPerConnection = std::ptrdiff_t{80} << 10;
+// A connection that is read has some buffers; those of all take a part of the memory.
+constexpr std::size_t kBuffersOfAllBytes = std::size_t{2} << 20;
+constexpr std::size_t kBufferBytesMin = std::size_t{8} << 10;
+constexpr std::size_t kBufferBytesMax = std::size_t{128} << 10;
 // SO_ORIGINAL_DST of <linux/netfilter_ipv4.h>, a header that does not go with <netinet/in.h>.
 constexpr int kOriginalTarget = 80;
 
@@ -42,7 +50,10 @@ Server::Server(EgressConfig config, ResolverFiles files, Poller poller, Secrets 
       secrets_(std::move(secrets)),
       tls_(std::move(tls)),
       services_{poller_, allowlist_, audit_, resolver_, names_, secrets_, tls_.get(), config_.limits, {}},
-      tokens_(kBurstSeconds * static_cast<double>(config_.limits.connections_per_second)) {}
+      tokens_(kBurstSeconds * static_cast<double>(config_.limits.connections_per_second)),
+      memory_bytes_max_(kMemoryBytes) {
+  if (tls_) memory_bytes_max_ += kTlsBytesPerConnection * static_cast<std::ptrdiff_t>(config_.limits.connections);
+}
 
 Server::~Server() = default;
 
@@ -52,6 +63,7 @@ bool Server::run(int link_fd, int control_fd) {
                         poller_.add(control_fd, EPOLLIN, this, kControl, &control_slot_);
   if (!is_added) return false;
   tokens_ms_ = checked_ms_ = now_ms();
+  memory_bytes_before_ = heap_bytes;
   while (!is_told_to_end_ && !is_broken_) {
     const bool is_paused = std::ranges::any_of(listeners_, [](const Listener& each) { return each.is_paused; });
     const int timeout_ms = is_paused              ? static_cast<int>(kPauseMs)
@@ -60,12 +72,36 @@ bool Server::run(int link_fd, int control_fd) {
     poller_.run_once(timeout_ms);
     const std::uint64_t now = now_ms();
     if (now - checked_ms_ >= kCheckEveryMs) check_times(now);
-    std::erase_if(connections_, [](const auto& connection) { return connection->is_closed(); });
+    drop_closed();
+    if (has_spent_memory()) make_room();
     resume_listeners();
   }
   // What was refused last may not have been read yet.
   if (refused_) refused_->wake(EPOLLIN, 0);
   return !is_broken_;
+}
+
+void Server::drop_closed() {
+  std::erase_if(connections_, [](const auto& connection) { return connection->is_closed(); });
+  share_memory();
+}
+
+void Server::share_memory() {
+  const std::size_t count = std::max<std::size_t>(connections_.size(), 1);
+  services_.buffer_bytes_max = std::clamp(kBuffersOfAllBytes / count, kBufferBytesMin, kBufferBytesMax);
+}
+
+bool Server::has_spent_memory() const {
+  const std::ptrdiff_t shared = memory_bytes_before_ + (tls_ ? tls_->trust_bytes() : 0);
+  return heap_bytes - shared > memory_bytes_max_;
+}
+
+// Those that hold most go: none waits for memory that another one may never give back.
+void Server::make_room() {
+  while (has_spent_memory() && !connections_.empty()) {
+    (*std::ranges::max_element(connections_, {}, [](const auto& each) { return each->held_bytes(); }))->end_at_memory();
+    drop_closed();
+  }
 }
 
 void Server::check_times(std::uint64_t now) {
@@ -189,7 +225,7 @@ void Server::start_connection(unsigned tag, Fd client) {
   if (tag != kProxy && !address) return;
   bool is_full = connections_.size() >= config_.limits.connections;
   if (is_full) {
-    std::erase_if(connections_, [](const auto& connection) { return connection->is_closed(); });
+    drop_closed();
     is_full = connections_.size() >= config_.limits.connections;
   }
   const bool is_spent = audit_.bytes_total() > config_.limits.bytes;
@@ -204,6 +240,7 @@ void Server::start_connection(unsigned tag, Fd client) {
     return;
   }
   connections_.push_back(std::make_unique<Connection>(services_, std::move(client)));
+  share_memory();
   if (address) {
     connections_.back()->start_redirected(*address, target->port());
   } else {

@@ -50,6 +50,10 @@ class Server final : public Waiter {
   std::string shown_target(const IpAddress& address, unsigned port) const;
   void start_connection(unsigned tag, Fd client);
   void check_times(std::uint64_t now);
+  void drop_closed();
+  void share_memory();
+  bool has_spent_memory() const;
+  void make_room();
 
   EgressConfig config_;
   Poller poller_;
@@ -70,6 +74,8 @@ class Server final : public Waiter {
   double tokens_ = 0;
   std::uint64_t tokens_ms_ = 0;
   std::uint64_t checked_ms_ = 0;
+  std::ptrdiff_t memory_bytes_max_ = 0;
+  std::ptrdiff_t memory_bytes_before_ = 0;  // of the heap, when no connection was there
   bool is_told_to_end_ = false;
   bool is_broken_ = false;
 };

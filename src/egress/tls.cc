@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "egress/heap.h"
 #include "spec/errors.h"
 
 namespace belljar::egress {
@@ -158,6 +159,7 @@ X509* Tls::certificate_for(const Host& host) {
 // Parsing some hundred certificates takes some ten milliseconds, so it waits for the first server.
 bool Tls::load_trust() {
   if (is_trust_loaded_) return true;
+  const std::ptrdiff_t before = heap_bytes;
   const BioPointer text(::BIO_new_mem_buf(trusted_pem_.data(), static_cast<int>(trusted_pem_.size())));
   X509_STORE* const store = ::SSL_CTX_get_cert_store(server_context_.get());
   while (true) {
@@ -168,6 +170,7 @@ bool Tls::load_trust() {
   ::ERR_clear_error();
   trusted_pem_ = {};
   is_trust_loaded_ = true;
+  trust_bytes_ = heap_bytes - before;
   return true;
 }
 

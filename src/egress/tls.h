@@ -81,6 +81,9 @@ class Tls {
   // The certificate of the authority.
   const std::string& authority_pem() const { return authority_pem_; }
 
+  // What the certificates that servers are checked by take of the heap.
+  std::ptrdiff_t trust_bytes() const { return trust_bytes_; }
+
   // Null where there is no memory. Towards a program that wants `host`. Of the protocols that it offers, it gets
   // `protocol` or none.
   std::unique_ptr<TlsEnd> to_program(const Host& host, std::string_view protocol);
@@ -104,6 +107,7 @@ class Tls {
   SslContextPointer program_context_;
   SslContextPointer server_context_;
   bool is_trust_loaded_ = false;
+  std::ptrdiff_t trust_bytes_ = 0;
   std::map<std::string, CertificatePointer> certificates_;  // by host
   std::map<std::string, SessionPointer> sessions_;          // by host, to be resumed
 };

@@ -82,9 +82,10 @@ class Dns:
 
 
 class Server:
-    """Accepts on all addresses at one port; keeps who came to which address, and the bytes that came first."""
+    """Accepts on all addresses at one port; keeps who came to which address, and the bytes that came first. It answers
+    once what came ends with `ending`."""
 
-    def __init__(self, port: int, reply: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome", keeps: bool = False):
+    def __init__(self, port: int, reply: bytes = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nwelcome", keeps: bool = False, ending: bytes = b""):
         self.visits: list[tuple[str, bytes]] = []
         world = self
 
@@ -99,6 +100,8 @@ class Server:
                     while data := self.request.recv(65536):
                         received += data
                         world.visits[entry] = (address, received)
+                        if not received.endswith(ending):
+                            continue
                         self.request.sendall(reply * max(1, data.count(b"\r\n\r\n")) if keeps else reply)
                         if not keeps:
                             return

@@ -2,6 +2,7 @@
 # ctest: serial
 # ctest: timeout 240
 
+import json
 import subprocess
 import time
 from pathlib import Path
@@ -44,6 +45,7 @@ class Net19(AllowedTest):
         cls.server = Server(80)
         cls.keeping = Server(81, keeps=True)
         cls.endless = Server(82, reply=b"x" * (8 << 20))
+        cls.patient = Server(83, ending=b"\r\n0\r\n\r\n")
 
     def test_neighbours_are_unharmed(self) -> None:
         for caller in callers():
@@ -68,6 +70,63 @@ class Net19(AllowedTest):
                 self.assertLess(largest, 100 << 10)
                 self.assertLess(files, 256 * 6 + 256)
                 self.assertEqual(attacker.wait(30), 0)
+
+    def test_memory_of_a_thousand_connections(self) -> None:
+        """What all connections together have in memory is bounded: those that hold most go, and the others go on."""
+        probe = PROBE + """
+import sys, time
+size, held = int(sys.argv[1]), []
+for n in range(1000):
+    held.append(socket.create_connection(PROXY if n % 2 else ("allowed.example", 80), 20))
+    try: held[-1].sendall(b"GET http://allowed.example/ HTTP/1.1\\r\\nHost: allowed.example\\r\\nX: " + b"x" * size)
+    except OSError: pass   # ended by now
+time.sleep(3)
+def is_open(client):
+    client.setblocking(False)
+    try: return client.recv(1) != b""
+    except BlockingIOError: return True
+    except OSError: return False
+report(open=sum(is_open(client) for client in held), neighbour=get("allowed.example"))
+"""
+        flags = ["--allow", "allowed.example", "--net-connections", "2000", "--net-rate", "100000", "--open-files", "4096", "--timeout", "60"]
+        for caller in callers():
+            for size in 100, 60000:
+                with self.subTest(caller=caller.name, size=size):
+                    run = caller.popen(self.command_line(probe, flags, caller, [str(size)]), stdout=subprocess.PIPE)
+                    largest = 0
+                    while run.poll() is None:
+                        pid = subprocess.run(["pgrep", "-P", str(run.pid), "-f", "^belljar-egress$"], capture_output=True, text=True).stdout.strip()
+                        try:
+                            largest = max(largest, int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]))
+                        except (OSError, IndexError):
+                            pass
+                        time.sleep(0.05)
+                    record = json.loads(run.communicate()[0])
+                    found = json.loads(record["stdout"].removeprefix("findings:"))
+                    self.assertTrue(found["neighbour"].endswith("welcome"), found)
+                    self.assertGreater(largest, 0)
+                    self.assertLess(largest, 30 << 10)
+                    denials = {(denial["target"], denial["rule"]): denial["count"] for denial in record["denials"]}
+                    if size == 100:
+                        self.assertEqual((found["open"], denials), (1000, {}))
+                        continue
+                    self.assertGreater(found["open"], 100)
+                    why = "the memory of all connections together is used up"
+                    self.assertEqual(set(denials), {("allowed.example:80", why), ("the proxy", why)})
+                    self.assertEqual(sum(denials.values()), 1000 - found["open"])
+
+    def test_large_request_beside_many_connections(self) -> None:
+        """Each has little room then, and what waits for it goes on by itself."""
+        probe = PROBE + """
+held = [socket.create_connection(("allowed.example", 81), 20) for _ in range(300)]
+body = b"1\\r\\nx\\r\\n" * 15000 + b"0\\r\\n\\r\\n"
+head = b"POST / HTTP/1.1\\r\\nHost: allowed.example:83\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n"
+report(answer=talk(("allowed.example", 83), head + body))
+"""
+        flags = ["--allow", "allowed.example:81,83", "--net-connections", "2000", "--net-rate", "100000"]
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                self.assertTrue(self.sandbox(probe, flags, caller).findings["answer"].endswith("welcome"))
 
     def test_connections_that_the_kernel_remembers(self) -> None:
         """Of those that a program begins and drops, only some a second take up its memory."""
