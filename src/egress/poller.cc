@@ -55,7 +55,18 @@ void Poller::remove(int fd, Slot slot) {
   free_.push_back(index);
 }
 
+bool Poller::take_turn(std::uint64_t now) {
+  if (now < turn_ms_) return false;
+  turn_ms_ = kNever;
+  return true;
+}
+
 void Poller::run_once(int timeout_ms) {
+  if (turn_ms_ != kNever) {
+    const std::uint64_t now = now_ms();
+    const auto left_ms = static_cast<int>(turn_ms_ > now ? turn_ms_ - now : 0);
+    timeout_ms = timeout_ms < 0 ? left_ms : std::min(timeout_ms, left_ms);
+  }
   std::array<epoll_event, 32> events;  // few, so that the memory that they take is looked at in between
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   for (int i = 0; i < count; ++i) {

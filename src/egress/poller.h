@@ -3,6 +3,7 @@
 
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -34,6 +35,11 @@ class Poller {
   // Waits and wakes once; -1: without end.
   void run_once(int timeout_ms);
 
+  // Whoever waits for a time says so, again each time that it is asked before: run_once() then returns by the first of
+  // these times. take_turn(): it has come, and all that wait are to be asked.
+  void want_turn_by(std::uint64_t time_ms) { turn_ms_ = std::min(turn_ms_, time_ms); }
+  bool take_turn(std::uint64_t now);
+
  private:
   explicit Poller(Fd epoll) : epoll_(std::move(epoll)) {}
 
@@ -45,6 +51,8 @@ class Poller {
   Fd epoll_;
   std::vector<Entry> entries_;
   std::vector<std::uint32_t> free_;
+  static constexpr std::uint64_t kNever = UINT64_MAX;
+  std::uint64_t turn_ms_ = kNever;
 };
 
 std::uint64_t now_ms();  // CLOCK_MONOTONIC

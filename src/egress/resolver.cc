@@ -19,7 +19,8 @@ namespace {
 constexpr unsigned kDnsPort = 53;
 constexpr std::uint64_t kAttemptMs = 2000;
 constexpr unsigned kRounds = 2;
-constexpr std::size_t kServersMax = 3;  // MAXNS of resolv.conf(5)
+constexpr std::uint64_t kResolutionDelayMs = 50;  // RFC 8305, section 3
+constexpr std::size_t kServersMax = 3;            // MAXNS of resolv.conf(5)
 constexpr std::size_t kAddressesMax = 32;
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -248,8 +249,20 @@ void Lookup::check_time(std::uint64_t now) {
   finish_if_done();
 }
 
+bool Lookup::has_waited_for_v6() {
+  const Query& v4 = *queries_.front();
+  if (!v4.is_done() || v4.addresses().empty()) return false;
+  const std::uint64_t now = now_ms();
+  if (v6_deadline_ms_ == 0) v6_deadline_ms_ = now + kResolutionDelayMs;
+  if (now >= v6_deadline_ms_) return true;
+  resolver_.poller_.want_turn_by(v6_deadline_ms_);
+  return false;
+}
+
 void Lookup::finish_if_done() {
-  if (!done_ || !std::ranges::all_of(queries_, [](const auto& query) { return query->is_done(); })) return;
+  if (!done_) return;
+  const bool is_all = std::ranges::all_of(queries_, [](const auto& query) { return query->is_done(); });
+  if (!is_all && !has_waited_for_v6()) return;
   std::vector<IpAddress> addresses;
   for (const auto& query : queries_) {
     addresses.insert(addresses.end(), query->addresses().begin(), query->addresses().end());

@@ -48,7 +48,8 @@ class Resolver {
   ResolverFiles files_;
 };
 
-// One name: both families are asked for at the same time.
+// One name: both families are asked for at the same time. IPv4 addresses are dialled first, so where there are some,
+// the others are waited for a moment only: name servers that don't answer for them are not rare.
 class Lookup final {
  public:
   Lookup(Resolver& resolver, std::string name, Resolver::Done done);
@@ -63,11 +64,13 @@ class Lookup final {
  private:
   class Query;
   void finish_if_done();
+  bool has_waited_for_v6();
 
   Resolver& resolver_;
   std::string name_;
   Resolver::Done done_;
-  std::vector<std::unique_ptr<Query>> queries_;
+  std::vector<std::unique_ptr<Query>> queries_;  // IPv4, IPv6
+  std::uint64_t v6_deadline_ms_ = 0;             // once there are IPv4 addresses
 };
 
 }  // namespace belljar::egress

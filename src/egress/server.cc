@@ -71,7 +71,8 @@ bool Server::run(int link_fd, int control_fd) {
                                                   : static_cast<int>(kCheckEveryMs);
     poller_.run_once(timeout_ms);
     const std::uint64_t now = now_ms();
-    if (now - checked_ms_ >= kCheckEveryMs) check_times(now);
+    const bool is_turn = poller_.take_turn(now);
+    if (is_turn || now - checked_ms_ >= kCheckEveryMs) check_times(now);
     drop_closed();
     if (has_spent_memory()) make_room();
     resume_listeners();

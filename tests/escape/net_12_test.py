@@ -4,7 +4,7 @@ import itertools
 
 from allowed import AllowedTest
 from harness import callers, main
-from internet import INNER, INNER_V6, PROBE, PUBLIC
+from internet import INNER, INNER_V6, OTHER_PUBLIC, PROBE, PUBLIC, PUBLIC_V6
 
 
 class Net12(AllowedTest):
@@ -43,6 +43,26 @@ class Net12(AllowedTest):
                 for answer in found["mixed"]:
                     self.assertTrue(answer.endswith("welcome"), answer)
                 self.assertEqual(set(self.server.addresses), {PUBLIC})
+
+    def test_no_answer_for_one_family(self) -> None:
+        """Without one for IPv6, the IPv4 addresses are dialled at once; without one for IPv4, the others in the end."""
+        self.dns.names = {"four.test": [PUBLIC], "six.test": [PUBLIC_V6], "both.test": [OTHER_PUBLIC, PUBLIC_V6]}
+        self.dns.unanswered = {("four.test", 28), ("six.test", 1), ("both.test", 28)}
+        probe = PROBE + """
+import time
+def timed(name):
+    start = time.monotonic()
+    return get(name), time.monotonic() - start
+report(four=timed("four.test"), both=timed("both.test"), six=timed("six.test"))
+"""
+        for caller in callers():
+            with self.subTest(caller=caller.name):
+                self.server.visits.clear()
+                found = self.sandbox(probe, ["--allow", "four.test", "--allow", "six.test", "--allow", "both.test"], caller).findings
+                self.assertTrue(all(answer.endswith("welcome") for answer, _ in found.values()), found)
+                self.assertEqual(self.server.addresses, [PUBLIC, OTHER_PUBLIC, PUBLIC_V6])
+                self.assertLess(max(found["four"][1], found["both"][1]), 1)
+                self.assertGreater(found["six"][1], 1.5)
 
     def test_allowed_where_the_rule_says_so(self) -> None:
         self.dns.names = {"db.test": ["10.0.0.1"], "meta.test": ["169.254.169.254"]}
