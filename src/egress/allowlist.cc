@@ -69,14 +69,37 @@ Decision refuse_name(const Host& host) {
   return {.reason = "default deny", .hint = rule_hint({.host = host})};
 }
 
+// "rule 1 (example.org) or rule 3 (example.org:81)", shortened.
+std::string Allowlist::describe(std::span<const std::size_t> rules) const {
+  constexpr std::size_t kShownMax = 4;
+  std::string text;
+  const std::size_t shown = std::min(rules.size(), kShownMax);
+  for (std::size_t i = 0; i < shown; ++i) {
+    if (i > 0) text += i + 1 == rules.size() ? " or " : ", ";
+    text += describe_rule(rules_[rules[i]], rules[i]);
+  }
+  if (rules.size() > shown) text += fmt::format(" or {} more", rules.size() - shown);
+  return text;
+}
+
 Decision Allowlist::decide(const Host& host, unsigned port) const {
-  Decision decision{.reason = "default deny"};
+  std::vector<std::size_t> others;
+  std::size_t restricting = kNoRule;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     if (!names_host(rules_[i], host)) continue;
-    if (has_port(rules_[i], port)) return {.is_allowed = true, .rule = i};
-    if (decision.rule != kNoRule) continue;
-    decision.rule = i;
-    decision.reason = fmt::format("port {} is not in {}", port, describe_rule(rules_[i], i));
+    if (!has_port(rules_[i], port)) {
+      others.push_back(i);
+    } else if (!rules_[i].restricts_requests()) {
+      return {.is_allowed = true, .rule = i};
+    } else if (restricting == kNoRule) {
+      restricting = i;
+    }
+  }
+  if (restricting != kNoRule) return {.is_allowed = true, .rule = restricting};
+  Decision decision{.reason = "default deny"};
+  if (!others.empty()) {
+    decision.rule = others.front();
+    decision.reason = fmt::format("port {} is not in {}", port, describe(others));
   }
   decision.hint = rule_hint({.host = host, .ports = {static_cast<std::uint16_t>(port)}});
   return decision;
@@ -90,16 +113,15 @@ bool Allowlist::must_see_requests(const Host& host, unsigned port) const {
 Decision Allowlist::decide_request(const Host& host, unsigned port, const RequestLine& request) const {
   Decision decision = decide(host, port);
   if (!decision.is_allowed) return decision;
-  const std::size_t nearest = decision.rule;
+  std::vector<std::size_t> others;
   for (std::size_t i = 0; i < rules_.size(); ++i) {
-    const EgressRule& rule = rules_[i];
-    if (is_for(rule, host, port) && allows_request(rule, request)) {
-      return {.is_allowed = true, .rule = i};
-    }
+    if (!is_for(rules_[i], host, port)) continue;
+    if (allows_request(rules_[i], request)) return {.is_allowed = true, .rule = i};
+    others.push_back(i);
   }
-  return {.rule = nearest,
-          .reason = fmt::format("the method or the path is not in {}", describe_rule(rules_[nearest], nearest)),
-          .hint = "methods and paths of that rule in the policy file"};
+  return {.rule = others.front(),
+          .reason = fmt::format("the method or the path is not in {}", describe(others)),
+          .hint = "methods and paths of such a rule in the policy file"};
 }
 
 Decision Allowlist::decide_address(const Host& host, unsigned port, const IpAddress& address) const {

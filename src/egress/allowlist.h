@@ -15,7 +15,7 @@ inline constexpr std::size_t kNoRule = static_cast<std::size_t>(-1);
 
 struct Decision {
   bool is_allowed = false;
-  std::size_t rule = kNoRule;  // the one that allows, or that comes nearest
+  std::size_t rule = kNoRule;  // the one that allows, or the first that might have
   std::string reason;          // of a refusal: "default deny", "port 22 is not in rule 1 (example.org)"
   std::string hint;            // of a refusal: what would allow it
 };
@@ -36,7 +36,7 @@ class Allowlist {
   bool names(const Host& host) const;
 
   // May a connection to it be opened? Where only rules with methods or paths allow it, the requests on it are still to
-  // be decided: see must_see_requests().
+  // be decided: see must_see_requests(). Others go before these.
   Decision decide(const Host& host, unsigned port) const;
 
   bool must_see_requests(const Host& host, unsigned port) const;
@@ -48,6 +48,8 @@ class Allowlist {
   Decision decide_address(const Host& host, unsigned port, const IpAddress& address) const;
 
  private:
+  std::string describe(std::span<const std::size_t> rules) const;
+
   std::vector<EgressRule> rules_;
 };
 

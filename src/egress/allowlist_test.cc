@@ -59,6 +59,28 @@ TEST(Allowlist, HoldsPorts) {
   EXPECT_FALSE(list.decide(host("db.internal.test"), 443).is_allowed);
 }
 
+TEST(Allowlist, NamesAllRulesThatMightHaveAllowed) {
+  EgressRule reading = rule("api.example.org");
+  reading.methods = {"GET"};
+  EgressRule writing = rule("api.example.org:443,8443");
+  writing.methods = {"POST"};
+  writing.paths = {"/v1/*"};
+  const Allowlist list({rule("other.example.org"), reading, writing});
+  const Host api = host("api.example.org");
+  EXPECT_EQ(list.decide_request(api, 443, {"GET", "/x"}).rule, 1U);
+  EXPECT_EQ(list.decide_request(api, 443, {"POST", "/v1/x"}).rule, 2U);
+  EXPECT_EQ(list.decide(api, 8443).rule, 2U);
+  EXPECT_EQ(list.decide_request(api, 443, {"POST", "/x"}).reason,
+            "the method or the path is not in rule 2 (api.example.org) or rule 3 (api.example.org:443,8443)");
+  EXPECT_EQ(list.decide_request(api, 8443, {"GET", "/x"}).reason,
+            "the method or the path is not in rule 3 (api.example.org:443,8443)");
+  EXPECT_EQ(list.decide(api, 22).reason,
+            "port 22 is not in rule 2 (api.example.org) or rule 3 (api.example.org:443,8443)");
+  const Allowlist many = list_of({"a.test:1", "a.test:2", "a.test:3", "a.test:4", "a.test:5", "a.test:6"});
+  EXPECT_EQ(many.decide(host("a.test"), 80).reason,
+            "port 80 is not in rule 1 (a.test:1), rule 2 (a.test:2), rule 3 (a.test:3), rule 4 (a.test:4) or 2 more");
+}
+
 TEST(Allowlist, TakesLiteralsForThemselvesOnly) {
   const Allowlist list = list_of({"203.0.113.7:8443", "[2001:db8::7]"});
   EXPECT_TRUE(list.decide(host("203.0.113.7"), 8443).is_allowed);
@@ -90,6 +112,7 @@ TEST(Allowlist, NeedNotSeeRequestsWhereARuleAllowsAll) {
   reading.methods = {"GET"};
   const Allowlist list({reading, rule("*.example.org")});
   EXPECT_FALSE(list.must_see_requests(host("api.example.org"), 443));
+  EXPECT_EQ(list.decide(host("api.example.org"), 443).rule, 1U);
   const Decision decision = list.decide_request(host("api.example.org"), 443, {"POST", "/"});
   EXPECT_TRUE(decision.is_allowed);
   EXPECT_EQ(decision.rule, 1U);

@@ -1,5 +1,7 @@
 #include "egress/audit.h"
 
+#include <fmt/format.h>
+
 #include "base/utf8.h"
 
 namespace belljar::egress {
@@ -10,7 +12,7 @@ constexpr std::string_view kOthers = "(others)";
 
 // The row for `key`, made by `make`; where there are too many, the one for all others.
 template <typename Rows, typename Make>
-Audit::Row find_row(std::unordered_map<std::string, Audit::Row>& index, Rows& rows, std::string key, Make make) {
+std::size_t find_row(std::unordered_map<std::string, std::size_t>& index, Rows& rows, std::string key, Make make) {
   const auto found = index.find(key);
   if (found != index.end()) return found->second;
   if (rows.size() < kReportRowsMax) {
@@ -36,17 +38,17 @@ void Audit::refuse(std::string_view target, const Decision& decision) {
   ++report_.denials[row].count;
 }
 
-Audit::Row Audit::allow(std::string_view target, std::string_view rule) {
-  const std::string shown = one_line(target, kTargetBytesMax);
-  const Row row = find_row(uses_, report_.uses, shown,
-                           [&] { return NetworkUse{.target = shown, .rule = std::string(rule), .count = 0}; });
-  ++report_.uses[row].count;
-  return row;
-}
-
-void Audit::add_bytes(Row row, std::uint64_t sent, std::uint64_t received) {
+void Audit::add_bytes(std::uint64_t sent, std::uint64_t received) {
   report_.sent_bytes += sent;
   report_.received_bytes += received;
+}
+
+void Audit::add_use(std::string_view target, std::string_view rule, std::uint64_t connections, std::uint64_t sent,
+                    std::uint64_t received) {
+  const std::string shown = one_line(target, kTargetBytesMax);
+  const Row row = find_row(uses_, report_.uses, fmt::format("{}\n{}", shown, rule),
+                           [&] { return NetworkUse{.target = shown, .rule = std::string(rule), .count = 0}; });
+  report_.uses[row].count += connections;
   report_.uses[row].sent_bytes += sent;
   report_.uses[row].received_bytes += received;
 }

@@ -13,18 +13,21 @@ namespace belljar::egress {
 
 class Audit {
  public:
-  using Row = std::size_t;
-
   // `target` as the program named it: "evil.test:443".
   void refuse(std::string_view target, const Decision& decision);
-  Row allow(std::string_view target, std::string_view rule);
 
-  void add_bytes(Row row, std::uint64_t sent, std::uint64_t received);
+  // Bytes that any connection moved; whose they are is told by add_use().
+  void add_bytes(std::uint64_t sent, std::uint64_t received);
   std::uint64_t bytes_total() const { return report_.sent_bytes + report_.received_bytes; }
+
+  // What `connections` connections did under one rule.
+  void add_use(std::string_view target, std::string_view rule, std::uint64_t connections, std::uint64_t sent,
+               std::uint64_t received);
 
   const EgressReport& report() const { return report_; }
 
  private:
+  using Row = std::size_t;
   EgressReport report_;
   std::unordered_map<std::string, Row> denials_;
   std::unordered_map<std::string, Row> uses_;

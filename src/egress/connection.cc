@@ -28,6 +28,8 @@ constexpr std::string_view kTlsRefusal{"\x15\x03\x01\x00\x02\x02\x31", 7};
 }  // namespace
 
 void Connection::close() {
+  record_use();
+  is_reached_ = false;
   if (client_interest_.is_added) services_.poller.remove(client_.get(), client_interest_.slot);
   if (upstream_interest_.is_added) services_.poller.remove(upstream_.get(), upstream_interest_.slot);
   client_interest_ = upstream_interest_ = {};
@@ -106,9 +108,8 @@ void Connection::finish_connect() {
   is_connected_ = true;
   dial_deadline_ms_ = 0;
   lookup_.reset();
-  const Decision decision = services_.allowlist.decide(host_, port_);
-  row_ = services_.audit.allow(target_text(), describe_rule(services_.allowlist.rules()[decision.rule], decision.rule));
-  is_recorded_ = true;
+  is_reached_ = true;
+  if (rule_ == kNoRule) rule_ = services_.allowlist.decide(host_, port_).rule;  // no request was seen yet
   if (entry_ == Entry::connect) to_client_ += "HTTP/1.1 200 Connection established\r\n\r\n";
   if (entry_ == Entry::socks) to_client_ += make_socks_reply(socks_version_, SocksReply::granted);
   const bool is_proxied = entry_ == Entry::connect || entry_ == Entry::socks;
@@ -165,9 +166,8 @@ void Connection::look_at_first_bytes() {
 // Last words that nobody takes are no refusal of their own.
 void Connection::end_waiting() {
   if (protocol_ != Protocol::refused) {
-    services_.audit.refuse(protocol_ == Protocol::proxy ? "the proxy" : target_text(),
-                           {.reason = "nothing came in time that could be decided on",
-                            .hint = "nothing: have the program say whole what it asks for"});
+    services_.audit.refuse(target_text(), {.reason = "nothing came in time that could be decided on",
+                                           .hint = "nothing: have the program say whole what it asks for"});
   }
   reset();
 }
@@ -269,8 +269,8 @@ void Connection::wake(std::uint32_t events, unsigned tag) {
 }
 
 void Connection::end_at_memory() {
-  reset();
   inspection_.reset();
+  reset();
   lookup_.reset();
   held_bytes_ = 0;
   services_.audit.refuse(
@@ -420,9 +420,11 @@ void Connection::move_down() {
 }
 
 void Connection::count(std::uint64_t sent, std::uint64_t received) {
-  if (sent + received == 0 || !is_recorded_) return;
+  if (sent + received == 0 || !is_reached_) return;
   active_ms_ = now_ms();
-  services_.audit.add_bytes(row_, sent, received);
+  sent_bytes_ += sent;
+  received_bytes_ += received;
+  services_.audit.add_bytes(sent, received);
 }
 
 std::uint64_t Connection::bytes_left() const {
@@ -432,6 +434,21 @@ std::uint64_t Connection::bytes_left() const {
 
 void Connection::end_at_size_limit() {
   end_at_limit(fmt::format("{} bytes in all", services_.limits.bytes), "--net-size");
+}
+
+// The first request takes what went before it, the greetings, under its rule.
+void Connection::begin_request(std::size_t rule) {
+  if (requests_taken_++ > 0 && rule != rule_) record_use();
+  rule_ = rule;
+}
+
+// A connection counts once for each rule.
+void Connection::record_use() {
+  if (!is_reached_) return;
+  const bool is_first = std::ranges::find(rules_before_, rule_) == rules_before_.end();
+  services_.audit.add_use(target_text(), describe_rule(services_.allowlist.rules()[rule_], rule_), is_first ? 1 : 0,
+                          std::exchange(sent_bytes_, 0), std::exchange(received_bytes_, 0));
+  if (is_first) rules_before_.push_back(rule_);
 }
 
 void Connection::end_at_limit(std::string_view limit, std::string_view flag) {

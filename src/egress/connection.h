@@ -161,6 +161,8 @@ class Connection final : public Waiter {
   bool write_pending(int fd, std::string* pending, bool is_sent);
   void count(std::uint64_t sent, std::uint64_t received);
   std::uint64_t bytes_left() const;  // of the limit
+  void begin_request(std::size_t rule);
+  void record_use();
   void end_at_limit(std::string_view limit, std::string_view flag);
   void end_at_size_limit();
   void end_waiting();
@@ -186,11 +188,14 @@ class Connection final : public Waiter {
   bool client_ended_ = false;
   bool upstream_told_end_ = false;
   bool client_told_end_ = false;
-  bool is_one_request_ = false;   // absolute-form: the connection ends with its answer
-  bool is_whole_ = false;         // the request that began last was read to its end
-  bool is_request_over_ = false;  // of is_one_request_
-  bool is_recorded_ = false;
-  Audit::Row row_ = 0;
+  bool is_one_request_ = false;            // absolute-form: the connection ends with its answer
+  bool is_whole_ = false;                  // the request that began last was read to its end
+  bool is_request_over_ = false;           // of is_one_request_
+  bool is_reached_ = false;                // was connected, and is not recorded whole yet
+  std::size_t rule_ = kNoRule;             // that allows what is done now
+  std::vector<std::size_t> rules_before_;  // under which something was recorded
+  std::uint64_t sent_bytes_ = 0;           // under rule_
+  std::uint64_t received_bytes_ = 0;
   std::unique_ptr<Lookup> lookup_;
   std::vector<IpAddress> addresses_;
   std::size_t next_address_ = 0;

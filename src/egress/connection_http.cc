@@ -133,7 +133,7 @@ bool Connection::take_request(const HttpHead& head, bool ends_request) {
     refuse(decision);
     return false;
   }
-  ++requests_taken_;
+  begin_request(decision.rule);
   Secrets::Headers secrets = services_.secrets.headers_of(host_, port_, transport(), line);
   if (const auto upgrade = head.header("upgrade"); upgrade && !is_one_request_)
     return take_upgrade(head, *upgrade, ends_request, &secrets);

@@ -147,8 +147,8 @@ bool Connection::take_from_program() {
   Inspection& inspected = *inspection_;
   if (!inspected.is_tls) return client_ended_ || read_client();
   if (!inspected.program) return true;
-  std::array<char, kReadBytesMax> room;
-  const auto bytes = std::span(room).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
+  std::array<char, kReadBytesMax> memory;
+  const auto bytes = std::span(memory).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
   for (unsigned reads = 0; reads < kReadsMax && client_interest_.may_have_bytes && may_take_from_program(); ++reads) {
     const ssize_t count = ::recv(client_.get(), bytes.data(), bytes.size(), 0);
     client_interest_.may_have_bytes = count == static_cast<ssize_t>(bytes.size());
@@ -171,8 +171,8 @@ bool Connection::take_from_program() {
 
 bool Connection::take_from_server() {
   Inspection& inspected = *inspection_;
-  std::array<char, kReadBytesMax> room;
-  const auto bytes = std::span(room).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
+  std::array<char, kReadBytesMax> memory;
+  const auto bytes = std::span(memory).first(std::clamp(services_.buffer_bytes_max, kReadBytesMin, kReadBytesMax));
   for (unsigned reads = 0; reads < kReadsMax && upstream_interest_.may_have_bytes && may_take_from_server(); ++reads) {
     const std::size_t room = std::clamp<std::uint64_t>(bytes_left(), 1, bytes.size());
     const ssize_t size = ::recv(upstream_.get(), bytes.data(), room, 0);
@@ -297,7 +297,7 @@ RequestVerdict Connection::judge_http2(const Http2Request& request) {
   const RequestLine line{request.method, path_of_target(request.path)};
   const Decision decision = services_.allowlist.decide_request(host_, port_, line);
   if (!decision.is_allowed) return refused(403, decision);
-  ++requests_taken_;
+  begin_request(decision.rule);
   return {.headers = services_.secrets.headers_of(host_, port_, Transport::tls, line)};
 }
 

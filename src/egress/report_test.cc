@@ -53,13 +53,13 @@ TEST(Audit, AddsUpAndIsBounded) {
   Audit audit;
   for (int i = 0; i < 3; ++i)
     audit.refuse("evil.test:443", {.reason = "default deny", .hint = "--allow evil.test:443"});
-  const Audit::Row row = audit.allow("example.org:443", "rule 1 (example.org)");
-  EXPECT_EQ(audit.allow("example.org:443", "rule 1 (example.org)"), row);
-  audit.add_bytes(row, 10, 20);
+  for (int i = 0; i < 2; ++i) audit.add_use("example.org:443", "rule 1 (example.org)", 1, 5, 10);
+  audit.add_use("example.org:443", "rule 2 (example.org)", 1, 0, 0);
+  audit.add_bytes(10, 20);
   EXPECT_EQ(audit.bytes_total(), 30U);
   for (std::size_t i = 0; i < 2 * kReportRowsMax; ++i) {
     audit.refuse(fmt::format("n{}", i), {.reason = "default deny"});
-    (void)audit.allow(fmt::format("n{}", i), "rule 1");
+    audit.add_use(fmt::format("n{}", i), "rule 1", 1, 0, 0);
   }
   const auto report = report_from_json(report_to_json(audit.report()));
   ASSERT_TRUE(report);
@@ -67,6 +67,8 @@ TEST(Audit, AddsUpAndIsBounded) {
   EXPECT_EQ(report->denials[0].kind, "network");
   EXPECT_EQ(report->uses[0].count, 2U);
   EXPECT_EQ(report->uses[0].received_bytes, 20U);
+  EXPECT_EQ(report->uses[1].rule, "rule 2 (example.org)");
+  EXPECT_EQ(report->uses.back().count, kReportRowsMax + 2);
   EXPECT_EQ(report->denials.size(), kReportRowsMax + 1);
   EXPECT_EQ(report->denials.back().target, "(others)");
   EXPECT_EQ(report->denials.back().count, kReportRowsMax + 1);

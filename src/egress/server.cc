@@ -77,6 +77,7 @@ bool Server::run(int link_fd, int control_fd) {
     if (has_spent_memory()) make_room();
     resume_listeners();
   }
+  connections_.clear();  // each adds what it did
   // What was refused last may not have been read yet.
   if (refused_) refused_->wake(EPOLLIN, 0);
   return !is_broken_;

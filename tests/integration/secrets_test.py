@@ -333,10 +333,34 @@ paths = ["/v1/*"]
                 self.assertEqual(status(version, "https://api.example.org/v2/x"), ("403", []))
                 self.assertEqual(status(version, "-X", "PUT", "https://api.example.org/v1/x"), ("403", []))
                 self.assertEqual(status(version, "--path-as-is", "https://api.example.org/v1/../v2"), ("403", []))
+        self.check_rules()
         check = lambda url: self.belljar("policy", "check", "--url", url, policy).text
         self.assertIn("with the secret API_KEY in Authorization", check("https://api.example.org/v1/x"))
         self.assertIn("allowed by rule 1 (api.example.org)\n", check("https://api.example.org/echo"))
         self.assertIn("refused: the method or the path", check("https://api.example.org/v2/x"))
+
+    def check_rules(self):
+        """The record names the rule that let each request through, also where another one has the same host."""
+        rules = self.write("rules.toml", """
+allow = [
+  {host = "api.example.org", methods = ["GET"], paths = ["/echo"]},
+  {host = "api.example.org", methods = ["POST"], paths = ["/echo"]},
+  {host = "api.example.org", methods = ["GET"], paths = ["/v1/*"]},
+]
+""")
+        first, second, third = (f"rule {number} (api.example.org)" for number in (1, 2, 3))
+        url = "https://api.example.org"
+        for version in "--http1.1", "--http2":
+            with self.subTest(version=version):
+                record = self.record("--policy", str(rules), "--", "curl", "-sS", version, "-d", "x", f"{url}/echo", "--next", version, "-sS", f"{url}/v1/large?size=100000", "-o", "/dev/null",
+                                     "--next", version, "-sS", "-d", "x", f"{url}/echo", "--next", version, "-sS", "-d", "x", f"{url}/v1/x", env={"SSL_CERT_FILE": str(self.servers / "ca.pem")})
+                rows = {row["rule"]: row for row in record["network"]}
+                self.assertEqual({row["target"] for row in record["network"]}, {"api.example.org:443"})
+                self.assertEqual({rule: row["count"] for rule, row in rows.items()}, {second: 1, third: 1}, record["stderr"])
+                self.assertLess(rows[second]["received_bytes"], 50000)
+                self.assertGreater(rows[third]["received_bytes"], 100000)
+                self.assertEqual(sum(row["received_bytes"] for row in rows.values()), record["usage"]["net_received_bytes"])
+                self.assertEqual([denial["rule"] for denial in record["denials"]], [f"the method or the path is not in {first}, {second} or {third}"])
 
 
 if __name__ == "__main__":
