@@ -266,14 +266,19 @@ void Connection::read_answers() {
 void Connection::relay_http2() {
   Inspection& inspected = *inspection_;
   Http2Relay& relay = *inspected.http2;
-  const bool is_good = relay.from_program(from_client_) && relay.from_server(inspected.from_server);
+  const bool was_good = relay.fault().empty();
+  bool is_good = relay.from_program(from_client_) && relay.from_server(inspected.from_server);
   from_client_.clear();
   inspected.from_server.clear();
-  const bool is_sent = relay.to_program(&to_client_, services_.buffer_bytes_max) &&
-                       relay.to_server(&to_upstream_, services_.buffer_bytes_max);
-  if (is_good && is_sent) return;
-  services_.audit.refuse(target_text(), {.reason = "HTTP/2 that breaks its rules", .hint = std::string(kUnusable)});
-  if (give_all()) reset();
+  is_good = relay.to_program(&to_client_, services_.buffer_bytes_max) &&
+            relay.to_server(&to_upstream_, services_.buffer_bytes_max) && is_good;
+  const std::string_view unknown = is_good ? "" : "HTTP/2 that can't be passed on";
+  const std::string_view fault = relay.fault().empty() ? unknown : relay.fault();
+  if (was_good && !fault.empty()) {
+    services_.audit.refuse(
+        target_text(), {.reason = std::string(fault), .hint = "nothing: who speaks HTTP/2 like that must be mended"});
+  }
+  if (!is_good && give_all()) reset();
 }
 
 RequestVerdict Connection::judge_http2(const Http2Request& request) {

@@ -63,6 +63,7 @@ nghttp2_session_callbacks* Http2Relay::make_callbacks() {
   ::nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, &Http2Relay::on_begin_headers);
   ::nghttp2_session_callbacks_set_on_header_callback(callbacks, &Http2Relay::on_header);
   ::nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &Http2Relay::on_frame);
+  ::nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, &Http2Relay::on_sent);
   ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Http2Relay::on_data);
   ::nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Http2Relay::on_close);
   return callbacks;
@@ -90,10 +91,26 @@ bool Http2Relay::start() {
          ::nghttp2_session_set_local_window_size(server_.session, NGHTTP2_FLAG_NONE, 0, kWindowBytes) == 0;
 }
 
-bool Http2Relay::receive(nghttp2_session* session, std::string_view bytes) {
+bool Http2Relay::receive(const Side& side, std::string_view bytes) {
   const ssize_t taken =
-      ::nghttp2_session_mem_recv(session, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  return taken == static_cast<ssize_t>(bytes.size());
+      ::nghttp2_session_mem_recv(side.session, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  if (taken == static_cast<ssize_t>(bytes.size())) return true;
+  const bool is_flood = taken == NGHTTP2_ERR_FLOODED || taken == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS;
+  side.relay->note_fault(side, is_flood ? Fault::flood : Fault::breach);
+  return false;
+}
+
+// The first counts: what follows comes of it.
+void Http2Relay::note_fault(const Side& side, Fault fault) {
+  if (!fault_.empty()) return;
+  const bool is_of_program = &side == &program_;
+  if (fault == Fault::flood) {
+    fault_ = is_of_program ? "a flood of HTTP/2 frames (PING, SETTINGS, RST_STREAM, CONTINUATION) from the program"
+                           : "a flood of HTTP/2 frames (PING, SETTINGS, RST_STREAM, CONTINUATION) from the server";
+  } else {
+    fault_ = is_of_program ? "HTTP/2 that breaks its rules, from the program"
+                           : "HTTP/2 that breaks its rules, from the server";
+  }
 }
 
 bool Http2Relay::send(nghttp2_session* session, std::string* out, std::size_t bytes_max) {
@@ -191,6 +208,17 @@ int Http2Relay::on_frame(nghttp2_session* session, const nghttp2_frame* frame, v
   } else {
     ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
   }
+  return 0;
+}
+
+// The library tells of some faults only by the GOAWAY with which it ends a session: INTERNAL_ERROR of too many streams
+// that were reset.
+int Http2Relay::on_sent(nghttp2_session* /*session*/, const nghttp2_frame* frame, void* user) {
+  if (frame->hd.type != NGHTTP2_GOAWAY || frame->goaway.error_code == NGHTTP2_NO_ERROR) return 0;
+  const Side& side = *static_cast<Side*>(user);
+  const bool is_flood =
+      frame->goaway.error_code == NGHTTP2_INTERNAL_ERROR || frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM;
+  side.relay->note_fault(side, is_flood ? Fault::flood : Fault::breach);
   return 0;
 }
 

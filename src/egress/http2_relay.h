@@ -45,8 +45,8 @@ class Http2Relay {
   Http2Relay& operator=(const Http2Relay&) = delete;
 
   // What has come; false where the peer broke the protocol.
-  bool from_program(std::string_view bytes) { return receive(program_.session, bytes); }
-  bool from_server(std::string_view bytes) { return receive(server_.session, bytes); }
+  bool from_program(std::string_view bytes) { return receive(program_, bytes); }
+  bool from_server(std::string_view bytes) { return receive(server_, bytes); }
 
   // Appends what is to be sent, until `out` has `bytes_max` or somewhat more; false where that failed.
   bool to_program(std::string* out, std::size_t bytes_max) { return send(program_.session, out, bytes_max); }
@@ -54,6 +54,9 @@ class Http2Relay {
 
   // One of the sides wants nothing more.
   bool is_over() const;
+
+  // Why the relay gave the connection up; empty: it did not.
+  std::string_view fault() const { return fault_; }
 
  private:
   struct Field {
@@ -88,7 +91,7 @@ class Http2Relay {
 
   Http2Relay(std::span<const std::string> values, Decide decide) : values_(values), decide_(std::move(decide)) {}
   bool start();
-  static bool receive(nghttp2_session* session, std::string_view bytes);
+  static bool receive(const Side& side, std::string_view bytes);
   static bool send(nghttp2_session* session, std::string* out, std::size_t bytes_max);
 
   Stream* stream_of(const Side& side, std::int32_t id);
@@ -102,6 +105,8 @@ class Http2Relay {
   ssize_t give_data(const Side& side, std::int32_t id, std::span<std::uint8_t> room, std::uint32_t* flags);
   void drop_way(const Side& sender, std::int32_t id, Way& way);
   void close_stream(const Side& side, std::int32_t id, std::uint32_t error);
+  enum class Fault { flood, breach };
+  void note_fault(const Side& side, Fault fault);
 
   // The callbacks of nghttp2; `user` is the Side.
   static nghttp2_session_callbacks* make_callbacks();
@@ -109,6 +114,7 @@ class Http2Relay {
   static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name, size_t name_size,
                        const std::uint8_t* value, size_t value_size, std::uint8_t flags, void* user);
   static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user);
+  static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* user);
   static int on_data(nghttp2_session* session, std::uint8_t flags, std::int32_t id, const std::uint8_t* data,
                      size_t size, void* user);
   static int on_close(nghttp2_session* session, std::int32_t id, std::uint32_t error, void* user);
@@ -119,6 +125,7 @@ class Http2Relay {
   Decide decide_;
   Side program_;
   Side server_;
+  std::string_view fault_;
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;  // by program_id
   std::unordered_map<std::int32_t, Stream*> by_server_;                // by server_id
 };

@@ -254,6 +254,47 @@ TEST_F(Http2RelayTest, EndsWithTheServer) {
 TEST_F(Http2RelayTest, StopsAtWhatIsNoHttp2) {
   std::string out;
   EXPECT_FALSE(relay->from_program("GET / HTTP/1.1\r\nHost: api.example.org\r\n\r\n........"));
+  EXPECT_EQ(relay->fault(), "HTTP/2 that breaks its rules, from the program");
+}
+
+TEST_F(Http2RelayTest, SaysThatItWasFlooded) {
+  const auto make = [](std::uint8_t type, std::string_view payload, std::uint8_t stream) {
+    std::string frame = {0, 0, static_cast<char>(payload.size()), static_cast<char>(type), 0, 0,
+                         0, 0, static_cast<char>(stream)};
+    return frame.append(payload);
+  };
+  std::string pings;
+  for (int i = 0; i < 20000; ++i) pings += make(NGHTTP2_PING, "12345678", 0);
+  carry();
+  EXPECT_EQ(relay->fault(), "");
+  EXPECT_FALSE(relay->from_server(pings));
+  EXPECT_THAT(relay->fault(), HasSubstr("a flood of HTTP/2 frames"));
+  EXPECT_THAT(relay->fault(), HasSubstr("from the server"));
+}
+
+TEST_F(Http2RelayTest, SaysThatTooManyStreamsWereReset) {
+  constexpr int kFew = 100;
+  constexpr int kMany = 3000;
+  carry();
+  for (int i = 0; i < kMany; ++i) {
+    if (i == kFew) {
+      EXPECT_EQ(relay->fault(), "");
+    }
+    const std::int32_t id = program.ask({});
+    std::string bytes = program.says();
+    ::nghttp2_submit_rst_stream(program.session(), NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    bytes += program.says();
+    std::string down;
+    std::string up;
+    ASSERT_TRUE(relay->from_program(bytes));
+    ASSERT_TRUE(relay->to_program(&down, kRoom));
+    ASSERT_TRUE(relay->to_server(&up, kRoom));
+    server.hears(up);
+    if (relay->is_over()) break;
+  }
+  EXPECT_TRUE(relay->is_over());
+  EXPECT_THAT(relay->fault(), HasSubstr("a flood of HTTP/2 frames"));
+  EXPECT_THAT(relay->fault(), HasSubstr("from the program"));
 }
 
 }  // namespace

@@ -272,6 +272,37 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
             record = self.fetch("curl", "-sS", *how, "http://api.example.org/chunks", secret="API_KEY=file:{key}@http://api.example.org:Authorization: Bearer {{}}")
             self.check(record, "belljar-placeholder")
 
+    def test_http2_floods(self):
+        """The connection ends, and the record says why; the next one is as good as ever."""
+        script = """
+import socket, ssl, struct
+context = ssl.create_default_context()
+context.set_alpn_protocols(["h2"])
+def frame(kind, flags, stream, payload=b""):
+    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+def pour(frames):
+    with context.wrap_socket(socket.create_connection(("api.example.org", 443)), server_hostname="api.example.org") as client:
+        client.settimeout(20)
+        try:
+            client.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + frame(4, 0, 0) + frames)
+            while client.recv(65536): pass
+            return "ended"
+        except TimeoutError: return "open"
+        except OSError: return "ended"
+head = b"\\x82\\x87\\x84\\x41\\x0fapi.example.org"   # GET, https, /, the authority
+resets = b"".join(frame(1, 5, n, head) + frame(3, 0, n, struct.pack(">I", 8)) for n in range(1, 6001, 2))
+print(pour({"ping": frame(6, 0, 0, b"12345678") * 30000, "reset": resets}["KIND"]))
+import urllib.request
+print(urllib.request.urlopen("https://api.example.org/echo").status)
+"""
+        for kind in "ping", "reset":
+            with self.subTest(kind=kind):
+                record = self.fetch(script=script.replace("KIND", kind))
+                self.assertEqual((record["status"], record["stdout"]), ("ok", "ended\n200\n"), record["stderr"] + str(record["denials"]))
+                self.assertEqual([(denial["target"], denial["rule"], denial["count"]) for denial in record["denials"]],
+                                 [("api.example.org:443", "a flood of HTTP/2 frames (PING, SETTINGS, RST_STREAM, CONTINUATION) from the program", 1)])
+                self.assertIn("/echo", [request["path"] for request in self.requests()])
+
     def test_disguised_http(self):
         """What some servers read as a request and others do not: refused, on any port, with a secret and without."""
         script = """
