@@ -123,6 +123,7 @@ class Connection final : public Waiter {
   void use_plain_bytes();
   void read_answers();
   void relay_http2();
+  void note_resets(const Http2Relay::Resets& resets);
   RequestVerdict judge_http2(const Http2Request& request);
   bool give(int fd, TlsEnd* end, std::string* plain, bool is_sent);
   bool give_all();
@@ -139,6 +140,7 @@ class Connection final : public Waiter {
   void start_http();
   void start_opaque();
   void read_requests();
+  bool is_of_secret(std::string_view trailer) const;
   bool take_request(const HttpHead& head, bool ends_request);
   Decision decide_request(const RequestLine& line, std::span<const HttpHeader> headers) const;
   bool take_upgrade(const HttpHead& head, std::string_view upgrade, bool ends_request, Secrets::Headers* secrets);
@@ -205,7 +207,8 @@ class Connection final : public Waiter {
   std::size_t dropped_bytes_ = 0;
   std::string last_words_;  // for the client, once upstream has said all
   RequestReader requests_;
-  bool is_held_back_ = false;  // requests wait until upstream has taken what was read
+  std::vector<std::string> secret_names_;  // of the headers that the relay gave the present request
+  bool is_held_back_ = false;              // requests wait until upstream has taken what was read
   std::uint64_t requests_taken_ = 0;
   std::unique_ptr<Inspection> inspection_;
   Flow up_;

@@ -96,7 +96,7 @@ void Connection::read_requests() {
         if (!take_request(event.head, event.ends_request)) return;
         break;
       case RequestReader::Kind::body:
-        to_upstream_.append(from_client_, 0, event.size);
+        if (!is_of_secret(event.trailer)) to_upstream_.append(from_client_, 0, event.size);
         break;
     }
     from_client_.erase(0, event.size);
@@ -104,6 +104,10 @@ void Connection::read_requests() {
     is_whole_ = event.ends_request;
     is_request_over_ = is_one_request_ && is_whole_;
   }
+}
+
+bool Connection::is_of_secret(std::string_view trailer) const {
+  return std::ranges::any_of(secret_names_, [&](const std::string& name) { return is_read_as(trailer, name); });
 }
 
 // Adds the head to what goes on. False when the request was refused, or more may not be read now.
@@ -135,6 +139,8 @@ bool Connection::take_request(const HttpHead& head, bool ends_request) {
   }
   begin_request(decision.rule);
   Secrets::Headers secrets = services_.secrets.headers_of(host_, port_, transport(), line);
+  secret_names_.clear();
+  for (const Secrets::Header& secret : secrets) secret_names_.push_back(secret.name);
   if (const auto upgrade = head.header("upgrade"); upgrade && !is_one_request_)
     return take_upgrade(head, *upgrade, ends_request, &secrets);
   if (inspection_) inspection_->answers.expect(head.method, false);

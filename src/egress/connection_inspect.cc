@@ -272,6 +272,7 @@ void Connection::relay_http2() {
   inspected.from_server.clear();
   is_good = relay.to_program(&to_client_, services_.buffer_bytes_max) &&
             relay.to_server(&to_upstream_, services_.buffer_bytes_max) && is_good;
+  note_resets(relay.take_resets());
   const std::string_view unknown = is_good ? "" : "HTTP/2 that can't be passed on";
   const std::string_view fault = relay.fault().empty() ? unknown : relay.fault();
   if (was_good && !fault.empty()) {
@@ -279,6 +280,15 @@ void Connection::relay_http2() {
         target_text(), {.reason = std::string(fault), .hint = "nothing: who speaks HTTP/2 like that must be mended"});
   }
   if (!is_good && give_all()) reset();
+}
+
+void Connection::note_resets(const Http2Relay::Resets& resets) {
+  const auto note = [&](std::size_t count, std::string_view reason) {
+    const Decision decision{.reason = std::string(reason), .hint = "nothing: it is not what the rule is for"};
+    for (std::size_t i = 0; i < count; ++i) services_.audit.refuse(target_text(), decision);
+  };
+  note(resets.malformed, "the head of the request is malformed");
+  note(resets.too_long, "the head is too long");
 }
 
 RequestVerdict Connection::judge_http2(const Http2Request& request) {

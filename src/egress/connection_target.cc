@@ -9,9 +9,15 @@
 namespace belljar::egress {
 namespace {
 
-constexpr std::string_view kNoHost = "not a host name or address in its usual form";
-
-const Decision kMalformed{.reason = std::string(kNoHost), .hint = "nothing: write the host as a rule has it"};
+const Decision kMalformed{.reason = "not a host name or address in its usual form",
+                          .hint = "nothing: write the host as a rule has it"};
+const Decision kNoPlace{
+    .reason = "not a host name or address in its usual form with a port from 1 to 65535, or a body behind CONNECT",
+    .hint = "nothing: write HOST:PORT, the host as a rule has it"};
+const Decision kNoUrl{.reason = "not an http URL whose host is a name or address in its usual form",
+                      .hint = "nothing: what is no http goes by CONNECT"};
+const Decision kOtherSocks{.reason = "of SOCKS there is CONNECT alone, without a password",
+                           .hint = "nothing: connect by TCP to a host as a rule has it"};
 
 // The Host header, where it must name the same place.
 bool is_same_place(const HttpHead& head, const Host& host, unsigned port) {
@@ -91,7 +97,8 @@ void Connection::read_proxy_socks() {
       to_client_ += kSocksNoAuthentication;
       return read_proxy();
     case SocksRequest::Kind::broken:
-      if (!request.shown.empty()) services_.audit.refuse(request.shown, kMalformed);
+      services_.audit.refuse(request.shown.empty() ? "the proxy" : request.shown,
+                             request.reply == SocksReply::not_allowed ? kMalformed : kOtherSocks);
       return say_last_words(request.reply ? make_socks_reply(request.version, *request.reply)
                                           : std::string(kSocksNoMethod));
     case SocksRequest::Kind::connect:
@@ -121,8 +128,8 @@ void Connection::read_proxy_http() {
 void Connection::accept_connect(const HttpHead& head) {
   const auto authority = parse_authority(head.target);
   if (!authority || !authority->port || head.header("content-length") || head.header("transfer-encoding")) {
-    services_.audit.refuse(head.target, kMalformed);
-    return answer_refusal(400, fmt::format("CONNECT {}: {}", one_line(head.target), kNoHost));
+    services_.audit.refuse(head.target, kNoPlace);
+    return answer_refusal(400, fmt::format("CONNECT {}: {}", one_line(head.target), kNoPlace.reason));
   }
   const bool is_consistent = !head.header("host") || is_same_place(head, authority->host, *authority->port);
   if (!is_consistent) {
@@ -137,9 +144,8 @@ void Connection::accept_connect(const HttpHead& head) {
 void Connection::accept_absolute(const HttpHead& head) {
   const auto url = parse_url(head.target);
   if (!url || url->is_tls) {
-    services_.audit.refuse(head.target, kMalformed);
-    return answer_refusal(400, fmt::format("{}: not an http URL whose host is a name or address in its usual form",
-                                           one_line(head.target)));
+    services_.audit.refuse(head.target, kNoUrl);
+    return answer_refusal(400, fmt::format("{}: {}", one_line(head.target), kNoUrl.reason));
   }
   entry_ = Entry::absolute;
   is_one_request_ = true;

@@ -63,6 +63,7 @@ nghttp2_session_callbacks* Http2Relay::make_callbacks() {
   ::nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, &Http2Relay::on_begin_headers);
   ::nghttp2_session_callbacks_set_on_header_callback(callbacks, &Http2Relay::on_header);
   ::nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, &Http2Relay::on_frame);
+  ::nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks, &Http2Relay::on_invalid);
   ::nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, &Http2Relay::on_sent);
   ::nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, &Http2Relay::on_data);
   ::nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, &Http2Relay::on_close);
@@ -167,7 +168,10 @@ int Http2Relay::on_header(nghttp2_session* /*session*/, const nghttp2_frame* fra
   constexpr std::size_t kFieldOverheadBytes = 32;  // RFC 9113, 6.5.2
   stream->field_bytes += name_size + value_size + kFieldOverheadBytes;
   const bool is_too_much = stream->field_bytes > kHttpHeadBytesMax || stream->fields.size() == kHttpHeadersMax;
-  if (is_too_much) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // resets the stream
+  if (is_too_much) {
+    if (&side == &side.relay->program_) ++side.relay->resets_.too_long;
+    return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // resets the stream
+  }
   const auto never_indexed = static_cast<std::uint8_t>(flags & NGHTTP2_NV_FLAG_NO_INDEX);
   if (&side == &side.relay->server_) {
     stream->fields.push_back({masked(side.relay->values_, view(name, name_size)),
@@ -204,10 +208,22 @@ int Http2Relay::on_frame(nghttp2_session* session, const nghttp2_frame* frame, v
   } else if (is_end) {
     Way& way = is_from_program ? stream->up : stream->down;
     way.trailers = std::move(stream->fields);
+    if (is_from_program) {
+      std::erase_if(way.trailers, [&](const Field& field) {
+        return std::ranges::any_of(stream->secret_names,
+                                   [&](const auto& name) { return is_read_as(field.name, name); });
+      });
+    }
     relay.end_way(side, *stream);
   } else {
     ::nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, frame->hd.stream_id, NGHTTP2_PROTOCOL_ERROR);
   }
+  return 0;
+}
+
+int Http2Relay::on_invalid(nghttp2_session* /*session*/, const nghttp2_frame* frame, int /*error*/, void* user) {
+  const Side& side = *static_cast<Side*>(user);
+  if (&side == &side.relay->program_ && frame->hd.type == NGHTTP2_HEADERS) ++side.relay->resets_.malformed;
   return 0;
 }
 
@@ -258,6 +274,7 @@ void Http2Relay::forward(Stream& stream, const RequestVerdict& verdict, bool is_
   }
   for (const Secrets::Header& header : verdict.headers) {
     fields.push_back(make_field(header.name, header.value, NGHTTP2_NV_FLAG_NO_INDEX));
+    stream.secret_names.push_back(header.name);
   }
   stream.up.is_ended = is_whole;
   const nghttp2_data_provider data{{.ptr = nullptr}, &Http2Relay::on_read};

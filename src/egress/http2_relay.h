@@ -55,6 +55,13 @@ class Http2Relay {
   // One of the sides wants nothing more.
   bool is_over() const;
 
+  // Requests that were reset since the last look, without a word to Decide.
+  struct Resets {
+    std::size_t malformed = 0;
+    std::size_t too_long = 0;
+  };
+  Resets take_resets() { return std::exchange(resets_, {}); }
+
   // Why the relay gave the connection up; empty: it did not.
   std::string_view fault() const { return fault_; }
 
@@ -80,6 +87,7 @@ class Http2Relay {
     Way up;
     Way down;
     Mask mask;
+    std::vector<std::string> secret_names;  // of the headers that the relay gave
     bool is_answered = false;
     bool is_open_to_program = true;
     bool is_open_to_server = false;
@@ -114,6 +122,7 @@ class Http2Relay {
   static int on_header(nghttp2_session* session, const nghttp2_frame* frame, const std::uint8_t* name, size_t name_size,
                        const std::uint8_t* value, size_t value_size, std::uint8_t flags, void* user);
   static int on_frame(nghttp2_session* session, const nghttp2_frame* frame, void* user);
+  static int on_invalid(nghttp2_session* session, const nghttp2_frame* frame, int error, void* user);
   static int on_sent(nghttp2_session* session, const nghttp2_frame* frame, void* user);
   static int on_data(nghttp2_session* session, std::uint8_t flags, std::int32_t id, const std::uint8_t* data,
                      size_t size, void* user);
@@ -126,6 +135,7 @@ class Http2Relay {
   Side program_;
   Side server_;
   std::string_view fault_;
+  Resets resets_;
   std::unordered_map<std::int32_t, std::unique_ptr<Stream>> streams_;  // by program_id
   std::unordered_map<std::int32_t, Stream*> by_server_;                // by server_id
 };

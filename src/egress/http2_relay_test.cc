@@ -79,6 +79,7 @@ class Peer {
 
   std::map<std::int32_t, Heard> heard;
   std::string trailer;  // sent after each body
+  std::string trailer_name = "x-trailer";
   nghttp2_session* session() { return session_; }
 
  private:
@@ -111,10 +112,10 @@ class Peer {
     body->erase(0, count);
     if (!body->empty()) return static_cast<ssize_t>(count);
     *flags |= NGHTTP2_DATA_FLAG_EOF;
-    const std::string& trailer = static_cast<Peer*>(user)->trailer;
-    if (!trailer.empty()) {
+    const Peer& peer = *static_cast<Peer*>(user);
+    if (!peer.trailer.empty()) {
       *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const nghttp2_nv field = nv("x-trailer", trailer);
+      const nghttp2_nv field = nv(peer.trailer_name, peer.trailer);
       ::nghttp2_submit_trailer(session, id, &field, 1);
     }
     return static_cast<ssize_t>(count);
@@ -173,6 +174,33 @@ TEST_F(Http2RelayTest, PutsTheSecretInAndMasksItsEcho) {
   EXPECT_EQ(answer.fields["x-trailer"], "of belljar-pla");
   EXPECT_EQ(answer.body, "echo belljar-pla!");
   EXPECT_TRUE(answer.is_ended);
+}
+
+TEST_F(Http2RelayTest, TakesNoTrailerOfTheSecretsName) {
+  for (const char* name : {"authorization", "x-trailer"}) {
+    program.trailer = "own";
+    program.trailer_name = name;
+    program.ask({}, "a body");
+    carry();
+  }
+  ASSERT_EQ(server.heard.size(), 2U);
+  for (auto& [id, request] : server.heard) {
+    EXPECT_EQ(request.fields["authorization"], "Bearer sk-12345678");
+    EXPECT_TRUE(request.is_ended);
+  }
+  EXPECT_EQ(server.heard.rbegin()->second.fields["x-trailer"], "own");
+}
+
+TEST_F(Http2RelayTest, CountsRequestsThatItResets) {
+  program.ask({nv("connection", "close")});
+  program.ask(std::vector<nghttp2_nv>(kHttpHeadersMax, nv("x-many", "x")));
+  program.ask({});
+  carry();
+  EXPECT_EQ(server.heard.size(), 1U);
+  const Http2Relay::Resets resets = relay->take_resets();
+  EXPECT_EQ(resets.malformed, 1U);
+  EXPECT_EQ(resets.too_long, 1U);
+  EXPECT_EQ(relay->take_resets().malformed, 0U);
 }
 
 TEST_F(Http2RelayTest, RefusesWithAnAnswer) {

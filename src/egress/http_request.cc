@@ -251,11 +251,14 @@ RequestReader::Event RequestReader::read_trailers(std::string_view input) {
     return {.kind = Kind::body, .size = 2, .ends_request = true};
   }
   const std::size_t colon = line->find(':');
-  if (colon == std::string_view::npos || !is_token(line->substr(0, colon))) return broken("a trailer is malformed");
+  const std::string_view trailer = line->substr(0, std::min(colon, line->size()));
+  if (colon == std::string_view::npos || !is_token(trailer)) return broken("a trailer is malformed");
   for (const std::string_view name : {"host", "content-length", "transfer-encoding"}) {
-    if (equal_without_case(line->substr(0, colon), name)) return broken("a trailer may not change the framing");
+    if (equal_without_case(trailer, name)) return broken("a trailer may not change the framing");
   }
-  return {.kind = Kind::body, .size = end + 2};
+  Event event{.kind = Kind::body, .size = end + 2};
+  event.trailer = trailer;
+  return event;
 }
 
 }  // namespace belljar::egress

@@ -56,6 +56,7 @@ class RequestReader {
     std::size_t size = 0;
     bool ends_request = false;  // with these bytes the request is whole
     HttpHead head;
+    std::string_view trailer;  // the name of the trailer (RFC 9112, 7.1.2) that these bytes of a body are
     std::string_view reason;
   };
 

@@ -16,7 +16,8 @@ function answer(request, response, body) {
   const query = new URLSearchParams(request.url.split('?')[1]);
   const seen = JSON.stringify(request.headers);
   fs.appendFileSync(log, JSON.stringify({version: request.httpVersion, method: request.method, path, headers: request.headers,
-                                         names: request.rawHeaders.filter((_, i) => i % 2 === 0), body: body.length}) + '\n');
+                                         names: request.rawHeaders.filter((_, i) => i % 2 === 0),
+                                         trailers: request.trailers, body: body.length}) + '\n');
   if (page === '/chunks') {  // each byte of the echo in a chunk, or a frame, of its own
     response.writeHead(200, {'x-echo': request.headers.authorization || ''});
     for (const byte of seen) response.write(byte);

@@ -203,6 +203,17 @@ print(ask("www.example.org"), ask("other.example.org"))
             self.assertEqual(record["stdout"].split()[0], hashlib.sha256(content).hexdigest())
             self.assertGreater(record["usage"]["net_received_bytes"], 64 << 20)
 
+    def test_what_the_proxy_does_not_do_is_denied(self):
+        script = "\n".join(["import socket", "def say(*parts):", "    with socket.create_connection(('127.0.0.1', 888), 5) as proxy:", "        for part in parts: proxy.sendall(part); proxy.recv(999)",
+                            "address = bytes([0, 1, 203, 0, 113, 7, 0, 80])", "say(b'\\5\\1\\0', b'\\5\\2' + address)", "say(b'\\5\\1\\0', b'\\5\\3' + address)", "say(b'\\5\\1\\2')",
+                            "say(b'CONNECT www.example.org HTTP/1.1\\r\\n\\r\\n')", "say(b'GET https://www.example.org/ HTTP/1.1\\r\\n\\r\\n')"])
+        record = self.fetch(script=script)
+        self.assertEqual(record["status"], "ok", record["stderr"])
+        denials = {denial["target"]: (denial["rule"], denial["count"]) for denial in record["denials"]}
+        self.assertEqual(denials["the proxy"], ("of SOCKS there is CONNECT alone, without a password", 3))
+        self.assertIn("a port from 1 to 65535", denials["www.example.org"][0])
+        self.assertIn("not an http URL", denials["https://www.example.org/"][0])
+
     def test_the_process_is_killed(self):
         """Without its way out a sandbox does not go on."""
         run = self.start("run", "--json", "--allow", "www.example.org", "--", "sleep", "30")

@@ -133,6 +133,18 @@ class Secrets(Case):
             sent = [{key: value for key, value in request["headers"].items() if "key" in key} for request in self.requests()]
             self.assertEqual(sent, [{"x-key": VALUE}])
 
+    def test_a_trailer_is_no_header_of_the_secret(self):
+        script = """
+import socket, ssl
+with ssl.create_default_context().wrap_socket(socket.create_connection(("api.example.org", 443)), server_hostname="api.example.org") as client:
+    client.sendall(b"POST /sum HTTP/1.1\\r\\nHost: api.example.org\\r\\nConnection: close\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n1\\r\\nx\\r\\n0\\r\\nAuthorization: own\\r\\nX-Kept: yes\\r\\n\\r\\n")
+    print(client.recv(1000).split(b" ")[1])
+"""
+        record = self.fetch(script=script)
+        self.assertEqual(record["stdout"], "b'200'\n", record["stderr"])
+        [request] = self.requests()
+        self.assertEqual((request["headers"]["authorization"], request["trailers"]), (f"Bearer {VALUE}", {"x-kept": "yes"}))
+
     def test_large_bodies(self):
         content = os.urandom(1 << 20) * 20
         self.write("content", content)
