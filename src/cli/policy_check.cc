@@ -48,7 +48,10 @@ Result<Question> read_question(const ParsedOptions& parsed) {
   for (const GivenOption& given : parsed.given) {
     const auto flag = static_cast<CheckFlag>(given.option);
     if (flag == CheckFlag::url) question.url = given.value;
-    if (flag == CheckFlag::method) question.method = given.value;
+    if (flag == CheckFlag::method) {
+      TRY_VOID(check_http_method(given.value, "--method"));
+      question.method = given.value;
+    }
     if (flag == CheckFlag::allow) TRY_VOID(question.policy.add_allow_text(given.value, "--allow"));
     if (flag == CheckFlag::secret) TRY_VOID(question.policy.add_secret_text(given.value, "--secret"));
   }

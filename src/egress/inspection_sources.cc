@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 
 #include "base/utf8.h"
 #include "host/descriptors.h"
@@ -88,6 +89,22 @@ Result<Fd> open_trust(EnvironmentLookup lookup) {
 }
 
 }  // namespace
+
+Result<void> check_secrets_are_unseen(const std::vector<SecretRule>& secrets, const std::vector<std::string>& folders) {
+  namespace fs = std::filesystem;
+  std::error_code unknown;  // what can't be found is refused by those who open it
+  for (const SecretRule& rule : secrets) {
+    if (rule.source != SecretSource::file) continue;
+    const fs::path file = fs::canonical(rule.from, unknown);
+    for (const std::string& folder : folders) {
+      const fs::path shown = fs::canonical(folder, unknown);
+      if (file.empty() || shown.empty() || std::ranges::mismatch(shown, file).in1 != shown.end()) continue;
+      return bad(rule, fmt::format("the program would see the file {}, for {} is shown inside; keep it elsewhere",
+                                   quote(rule.from), quote(folder)));
+    }
+  }
+  return {};
+}
 
 std::vector<std::string_view> trust_files() {
   return {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",

@@ -23,6 +23,10 @@ struct InspectionSources {
 using EnvironmentLookup = const char* (*)(const char* name);
 Result<InspectionSources> open_inspection_sources(const std::vector<SecretRule>& secrets, EnvironmentLookup lookup);
 
+// That no secret's file lies in one of the `folders` (or is one of these files), which the program will see. Errors:
+// bad_value.
+Result<void> check_secrets_are_unseen(const std::vector<SecretRule>& secrets, const std::vector<std::string>& folders);
+
 // Files in which systems keep the certificates that they trust, as absolute paths.
 std::vector<std::string_view> trust_files();
 

@@ -28,7 +28,7 @@ Result<std::vector<std::uint16_t>> parse_ports(std::string_view text, std::strin
     const std::string_view one = text.substr(0, comma);
     std::uint16_t port = 0;
     const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), port);
-    if (error != std::errc{} || end != one.data() + one.size() || port == 0) {
+    if (error != std::errc{} || end != one.data() + one.size() || port == 0 || one.front() == '0') {
       return bad(where,
                  fmt::format("{} is not a port; write a number from 1 to 65535, such as example.org:8443", quote(one)));
     }
@@ -155,9 +155,7 @@ Result<void> check_egress_rule(EgressRule& rule, std::string_view where) {
     return bad(where, fmt::format("a rule has at most {} methods and {} paths", kEgressListMax, kEgressListMax));
   }
   for (const std::string& method : rule.methods) {
-    const bool is_method =
-        !method.empty() && method.size() <= kMethodBytesMax && std::ranges::all_of(method, is_token_character);
-    if (!is_method) return bad(where, fmt::format("{} is not a method; write it as GET or POST", quote(method)));
+    TRY_VOID(check_http_method(method, where));
     if (method == "CONNECT") return bad(where, "CONNECT is not a request to a server; leave it out");
   }
   for (const std::string& path : rule.paths) TRY_VOID(check_path_pattern(path, where));
@@ -179,6 +177,13 @@ Result<void> check_egress_rules(const std::vector<EgressRule>& rules, std::strin
     return bad(where, fmt::format("at most {} different addresses in all rules together", kEgressLiteralsMax));
   }
   return {};
+}
+
+Result<void> check_http_method(std::string_view method, std::string_view where) {
+  const bool is_method =
+      !method.empty() && method.size() <= kMethodBytesMax && std::ranges::all_of(method, is_token_character);
+  if (is_method) return {};
+  return bad(where, fmt::format("{} is not a method; write it as GET or POST", quote(method)));
 }
 
 std::string format_egress_rule(const EgressRule& rule) {

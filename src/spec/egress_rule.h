@@ -43,6 +43,9 @@ Result<void> check_egress_rule(EgressRule& rule, std::string_view where);
 // The bounds on all rules together.
 Result<void> check_egress_rules(const std::vector<EgressRule>& rules, std::string_view where);
 
+// Whether it is one that a request may have (RFC 9110, 9.1), of at most 32 bytes. Errors: bad_value.
+Result<void> check_http_method(std::string_view method, std::string_view where);
+
 // "*.example.org:443,8443": parse_egress_rule() takes it back to the same host and ports. Ports 80 and 443 are left
 // out.
 std::string format_egress_rule(const EgressRule& rule);

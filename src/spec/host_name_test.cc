@@ -130,6 +130,7 @@ TEST(EgressRule, RefusesWithAReason) {
   EXPECT_THAT(refusal("a.*.example.org"), HasSubstr("at the beginning only"));
   EXPECT_THAT(refusal("*example.org"), HasSubstr("at the beginning only"));
   EXPECT_THAT(refusal("example.org:0"), HasSubstr("is not a port"));
+  EXPECT_THAT(refusal("example.org:080"), HasSubstr("is not a port"));
   EXPECT_THAT(refusal("example.org:65536"), HasSubstr("is not a port"));
   EXPECT_THAT(refusal("example.org:"), HasSubstr("is not a port"));
   EXPECT_THAT(refusal("127.1"), HasSubstr("neither a host name nor an address"));

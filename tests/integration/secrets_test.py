@@ -251,6 +251,15 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("api.exa
         ended = self.run_in("--secret", f"API_KEY=file:{self.key}@api.example.org:X-Key: {{}}", "--", "true")
         self.assert_refused(ended, 125, "no rule allows")
 
+    def test_a_file_that_the_program_would_see(self):
+        (self.folder / "link").symlink_to(self.folder)
+        secret = ["--allow", "api.example.org", "--secret", f"API_KEY=file:{self.key}@api.example.org:X-Key: {{}}"]
+        for shown in ("--mount", f"{self.folder}:/w"), ("--mount", f"{self.folder}/link:/w"), ("--mount", f"{self.key}:/key"), ("--workspace", str(self.folder)):
+            with self.subTest(shown=shown):
+                self.assert_refused(self.run_in(*secret, *shown, "--", "true"), 125, "the program would see the file")
+        (self.folder / "other").mkdir()
+        self.ok(*secret, "--mount", f"{self.folder}/other:/w", "--", "true")
+
     def test_servers_are_checked(self):
         """Neither a server of another name nor one that nobody vouches for gets the value."""
         for name, env in ("odd.example.org", None), ("api.example.org", {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}):

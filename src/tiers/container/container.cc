@@ -772,6 +772,9 @@ class Starter {
                                            .time_ms = limits.net_time.value}};
     egress::InspectionSources sources;
     if (needs_inspection(spec.secrets, spec.allow)) {
+      std::vector<std::string> shown{spec.workspace};
+      for (const MountSpec& mount : spec.mounts) shown.push_back(mount.source);
+      TRY_VOID(egress::check_secrets_are_unseen(spec.secrets, shown));
       sources = TRY(egress::open_inspection_sources(spec.secrets,
                                                     [](const char* name) -> const char* { return std::getenv(name); }));
     }
